@@ -25,6 +25,7 @@ if grep -q '^ranks:' "$out"; then bad 'one process speaks of ranks'; else ok; fi
 
 # ---- stalls
 stall_stopped 2
+says "$folder.err" "gyre net doctor $folder"
 stall_killed 1
 stall_options 1
 stall_late 1
@@ -32,7 +33,7 @@ if [ -n "$has_plant" ]; then
     stall_halts hang 1 hang
     stall_slow disk 2 'slow input' --steps 20
     stall_slow slow 1 'slow rank' --steps 60
-    says "$folder.out" '^straggler:  rank 1: it waits for '
+    says "$folder.out" '^straggler:  rank 1: it waits for .* it computes for '
 else
     skip "no C compiler: nothing is planted into a rank's own work"
 fi

@@ -626,6 +626,15 @@ static void say_end(const struct train_job *job, int status)
     printf("recipe:     %s/recipe.txt\n", job->folder);
 }
 
+/* Where a lost rank's last acts are. */
+static void say_doctor(const struct train_job *job, int status)
+{
+    const char *const named = getenv("GYRE_FLIGHT");
+    const char *const folder = named && named[0] ? named : job->folder;
+    if (status == GYRE_E_PEER && gyre_job_rank(job->ranks) == 0 && strcmp(folder, "off") != 0)
+        fprintf(stderr, "gyre: what each rank did last is kept: gyre net doctor %s\n", folder);
+}
+
 static int run_loop(struct train_job *job)
 {
     job->progress = cli_progress_open(job->v->json ? CLI_PROGRESS_JSON : CLI_PROGRESS_AUTO);
@@ -644,6 +653,7 @@ static int run_loop(struct train_job *job)
     else if (status != GYRE_OK)
         code = cli_net_error(job->net);
     const int leads = gyre_job_rank(job->ranks) == 0; /* by now */
+    say_doctor(job, status);
     if (status != GYRE_OK && status != GYRE_E_STOPPED)
         return code;
     /* a rank that is lost here is said at the job's end */

@@ -115,6 +115,39 @@ static void report_rank(const struct report *r, int rank, struct gy_sink *out)
     gy_sink_printf(out, "\n");
 }
 
+static double report_work(const struct report *r, int rank, int work)
+{
+    const struct gy_job_counters c = report_of(r, rank);
+    const int64_t ns[] = { c.wait_ns, report_compute(&c), c.batch_ns, c.save_ns, c.test_ns };
+    return report_seconds(ns[work]);
+}
+
+static double report_others(const struct report *r, int but, int work)
+{
+    double sum = 0;
+    for (int k = 0; k < r->ranks; k++)
+        sum += k == but ? 0 : report_work(r, k, work);
+    return sum / (r->ranks - 1);
+}
+
+/* Who, and what it does longest of all that the others do shorter. */
+static void report_print_straggler(const struct report *r, int rank, struct gy_sink *out)
+{
+    static const char *const works[] = { "waits", "computes", "waits for input",
+                                         "writes checkpoints", "tests" };
+    int most = 1;
+    double more = 0;
+    for (int w = 1; w < (int)GY_COUNT(works); w++)
+        if (report_work(r, rank, w) - report_others(r, rank, w) > more) {
+            more = report_work(r, rank, w) - report_others(r, rank, w);
+            most = w;
+        }
+    gy_sink_printf(out, "straggler:  rank %d: it waits for %.2f s, the others for %.2f s; it %s "
+                   "for %.2f s, the others %.2f s\n", rank, report_work(r, rank, 0),
+                   report_others(r, rank, 0), works[most], report_work(r, rank, most),
+                   report_others(r, rank, most));
+}
+
 static void report_text(const struct report *r, const struct report_sums *s, struct gy_sink *out)
 {
     char size[32];
@@ -126,13 +159,8 @@ static void report_text(const struct report *r, const struct report_sums *s, str
         report_rank(r, k, out);
     if (r->ranks > REPORT_RANKS)
         gy_sink_printf(out, "  and %d more ranks (--json has each)\n", r->ranks - REPORT_RANKS);
-    if (s->straggler >= 0) {
-        const struct gy_job_counters c = report_of(r, s->straggler);
-        gy_sink_printf(out, "straggler:  rank %d: it waits for %.2f s, the others for %.2f s\n",
-                       s->straggler,
-                       report_seconds(c.wait_ns),
-                       (s->waits * r->ranks - report_seconds(c.wait_ns)) / (r->ranks - 1));
-    }
+    if (s->straggler >= 0)
+        report_print_straggler(r, s->straggler, out);
     gy_sink_printf(out, "sums:       %" PRId64 " of each rank, %s\n", first.sums,
                    gy_text_bytes(size, sizeof size, (double)first.sum_bytes));
     report_links(r, out);
