@@ -568,16 +568,17 @@ const struct cli_command cmd_launch = {
                "ucx says which, and only the latter lets UCX itself use TCP. Every message carries a checksum; with GYRE_NET_CODE=hmac also nobody\n"
                "on the way can change one. UCX keeps no stranger from its port: what strangers send there enters no sum, but can fill memory\n"
                "or end the job, and whoever sees the network can read what passes. Its ports belong on a network of the cluster alone.\n\n"
-               "With --servers the last processes hold the weights: 'train --sync server' updates once a step, to the same bits as\n"
-               "without servers, and --sync async once a gradient. A worker other than process 0 may be lost where no step waits\n"
-               "for it: with --sync async, and with --backup.\n\n"
+               "With --servers the last processes hold the weights: 'train --sync server' updates\n"
+               "once a step, to the same bits as without servers, and --sync async once a gradient.\n"
+               "A worker other than process 0 may be lost where no step waits for it: with --sync\n"
+               "async, and with --backup.\n\n"
                "mpirun, srun and torchrun may start 'gyre train' instead; on one host nothing has to be said. On several, GYRE_KEY_FILE names\n"
                "a file of 64 hexadecimal digits that its owner alone may read, and GYRE_MASTER_HOST the host of rank 0 (Slurm and torchrun tell\n"
                "it). A PMIx server without a launcher's own variables tells no number of processes: GYRE_RANKS, GYRE_LOCAL_RANKS.\n\n"
                "Examples:\n"
                "  gyre launch --ranks 2 -- gyre train resnet20 cifar10/ --batch 64\n"
                "  gyre launch --ranks 4 --restarts 3 -- gyre train resnet20 cifar10/ --resume --checkpoint-every 100\n"
-               "  gyre launch --workers 4 --servers 2 -- gyre train resnet20 cifar10/ --sync server --backup 1\n"
+               "  gyre launch --workers 4 --servers 2 -- gyre train resnet20 cifar10/ --sync server\n"
                "  gyre launch --hosts hosts.txt -- gyre train resnet50 /data/imagenet --batch 32\n",
     .least = 1, .most = 256, .bytes = sizeof(struct launch_values),
     .groups = { { launch_rows, CLI_COUNT(launch_rows), 0 } },

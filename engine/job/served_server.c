@@ -20,8 +20,8 @@ struct server_talk {
     unsigned char *all;
     size_t all_bytes;
     int summed;              /* its floats are there */
-    int fetches;             /* it waits for what this server holds */
-    int gone;
+    int fetches, last;       /* it waits for what this server holds; when all others have left */
+    int gone, ended;         /* it pushes no more; its last frame was heard, or it is lost */
 };
 
 struct gy_server_run {
@@ -33,7 +33,7 @@ struct gy_server_run {
     struct gy_served_lane *lane;     /* [count * workers] */
     struct server_talk *talk;        /* [workers] */
     float **part;                    /* [workers]: contributions of an update or a sum */
-    int left;                        /* workers that have not left */
+    int left, here;                  /* workers that still push; whose last frame is to come */
     struct gy_arrivals order;        /* recorded, or replayed */
 };
 
@@ -137,7 +137,7 @@ static int server_open(struct gy_server_run *run, struct gy_error *err)
     struct gy_served *const s = run->s;
     const struct gy_ledger_rules rules = server_rules(s);
     GY_TRY(server_take(run, err));
-    run->left = s->workers;
+    run->left = run->here = s->workers;
     for (int k = 0; k < s->net.count; k++) {
         if (s->slices[k].server != s->number)
             continue;
@@ -374,7 +374,8 @@ static int server_give_all(struct gy_server_run *run, int worker, struct gy_erro
     const unsigned regions = (unsigned)talk->fetches;
     const size_t head = (size_t)run->count * sizeof(struct gy_server_frame);
     const size_t bytes = head + server_put_regions(run, regions, NULL);
-    GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_FETCH, worker, 0, err));
+    if (!talk->last)
+        GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_FETCH, worker, 0, err));
     talk->fetches = 0;
     if (bytes > talk->all_bytes) {
         gy_alloc_free(&s->alloc, talk->all, talk->all_bytes);
@@ -390,19 +391,12 @@ static int server_give_all(struct gy_server_run *run, int worker, struct gy_erro
 
 /* ---- talk ---- */
 
-static int server_begin_fetch(struct gy_server_run *run, int worker, struct gy_error *err)
+/* It pushes no more. Whoever waits for it no more is answered. */
+static int server_forget(struct gy_server_run *run, int worker, int kind, struct gy_error *err)
 {
-    struct server_talk *const talk = &run->talk[worker];
-    if (talk->frame.version < 1 || talk->frame.version >> run->s->net.regions)
-        return GY_FAIL(err, GY_E_MISMATCH, "worker %d fetches the regions %" PRIx64, worker,
-                       talk->frame.version);
-    talk->fetches = (int)talk->frame.version;
-    return GY_OK;
-}
-
-/* It is here no longer. Whoever waits for it no more is answered. */
-static int server_forget(struct gy_server_run *run, int worker, struct gy_error *err)
-{
+    if (run->talk[worker].gone)
+        return GY_OK;
+    GY_TRY(gy_arrivals_taken(&run->order, kind, worker, 0, err));
     run->talk[worker].gone = 1;
     run->left--;
     for (int i = 0; i < run->count; i++) {
@@ -414,16 +408,29 @@ static int server_forget(struct gy_server_run *run, int worker, struct gy_error 
     return GY_OK;
 }
 
-static int server_leave(struct gy_server_run *run, int worker, struct gy_error *err)
+static int server_end(struct gy_server_run *run, int worker, int kind, struct gy_error *err)
 {
-    GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_LEAVE, worker, 0, err));
-    return server_forget(run, worker, err);
+    run->talk[worker].ended = 1;
+    run->talk[worker].fetches = 0;
+    run->here--;
+    return server_forget(run, worker, kind, err);
 }
 
-static int server_drop(struct gy_server_run *run, int worker, struct gy_error *err)
+static int server_leave(struct gy_server_run *run, int worker, struct gy_error *err)
 {
-    GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_LOST, worker, 0, err));
-    return server_forget(run, worker, err);
+    return server_end(run, worker, GY_ARRIVAL_LEAVE, err);
+}
+
+/* Whoever fetches last has left, but for the answer. */
+static int server_begin_fetch(struct gy_server_run *run, int worker, struct gy_error *err)
+{
+    struct server_talk *const talk = &run->talk[worker];
+    if (talk->frame.version < 1 || talk->frame.version >> run->s->net.regions)
+        return GY_FAIL(err, GY_E_MISMATCH, "worker %d fetches the regions %" PRIx64, worker,
+                       talk->frame.version);
+    talk->fetches = (int)talk->frame.version;
+    talk->last = (talk->frame.flags & GY_SERVER_LAST) != 0;
+    return talk->last ? server_forget(run, worker, GY_ARRIVAL_LEAVE, err) : GY_OK;
 }
 
 static int server_hear(struct gy_server_run *run, int worker, struct gy_error *err)
@@ -443,23 +450,25 @@ static int server_hear(struct gy_server_run *run, int worker, struct gy_error *e
     GY_TRY(gy_server_check(&talk->frame, &want, err));
     talk->number[kind]++;
     GY_TRY(hear[kind](run, worker, err));
-    return talk->gone ? GY_OK : server_listen(run, worker, err);
+    return talk->ended ? GY_OK : server_listen(run, worker, err);
 }
 
 /* ---- the loop ---- */
 
-/* A farewell has its place in the order. */
+/* That a worker pushes no more has its place in the order. */
 static int server_may_hear(const struct gy_server_run *run, int worker)
 {
     const struct server_talk *const talk = &run->talk[worker];
-    return talk->in.state != GY_NET_DONE || talk->frame.kind != GY_SERVER_LEAVE ||
+    const struct gy_server_frame *const f = &talk->frame;
+    const int leaves = f->kind == GY_SERVER_LEAVE ||
+                       (f->kind == GY_SERVER_FETCH && f->flags & GY_SERVER_LAST);
+    return talk->in.state != GY_NET_DONE || !leaves || talk->gone ||
            gy_arrivals_may(&run->order, GY_ARRIVAL_LEAVE, worker, 0);
 }
 
 static int server_look_talk(struct gy_server_run *run, int worker, int *moved, struct gy_error *err)
 {
     struct server_talk *const talk = &run->talk[worker];
-    const int last = talk->fetches && talk->frame.flags & GY_SERVER_LAST;
     if (server_may_hear(run, worker) && server_came(&talk->in)) {
         *moved = 1;
         GY_TRY(server_hear(run, worker, err));
@@ -468,8 +477,9 @@ static int server_look_talk(struct gy_server_run *run, int worker, int *moved, s
         *moved = talk->summed = 1;
         GY_TRY(server_sum_end(run, err));
     }
-    if (talk->fetches && (!last || run->left == 1) &&
-        gy_arrivals_may(&run->order, GY_ARRIVAL_FETCH, worker, 0)) {
+    const int given = talk->last ? run->left == 0
+                                 : gy_arrivals_may(&run->order, GY_ARRIVAL_FETCH, worker, 0);
+    if (talk->fetches && given) {
         *moved = 1;
         GY_TRY(server_give_all(run, worker, err));
     }
@@ -480,9 +490,9 @@ static int server_look_talk(struct gy_server_run *run, int worker, int *moved, s
 static int server_look_lost(struct gy_server_run *run, int *moved, struct gy_error *err)
 {
     for (int w = 1; w < run->s->workers; w++)
-        if (!run->talk[w].gone && gy_net_comm_spared(run->s->all->world, w, NULL)) {
+        if (!run->talk[w].ended && gy_net_comm_spared(run->s->all->world, w, NULL)) {
             *moved = 1;
-            GY_TRY(server_drop(run, w, err));
+            GY_TRY(server_end(run, w, GY_ARRIVAL_LOST, err));
         }
     return GY_OK;
 }
@@ -508,7 +518,9 @@ static int server_replay_stands(const struct gy_server_run *run, int64_t since,
 {
     const struct gy_arrivals *const o = &run->order;
     const double waited = (double)(gy_clock_ns() - since) * 1e-9;
-    if (!o->at || (!o->ended && !run->talk[o->next.worker].gone && waited < SERVER_REPLAY_SECONDS))
+    if (!o->at || (o->ended && run->left == 0) || (!o->ended &&
+                                                   !run->talk[o->next.worker].ended &&
+                                                   waited < SERVER_REPLAY_SECONDS))
         return GY_OK;
     return GY_FAIL(err, GY_E_MISMATCH, "%s:%" PRId64 ": what comes is not what the record has "
                    "there: it belongs "
@@ -527,7 +539,7 @@ static int server_report(struct gy_server_run *run, struct gy_error *err)
 static int server_loop(struct gy_server_run *run, struct gy_error *err)
 {
     int64_t since = gy_clock_ns();
-    for (int still = 0; run->left > 0; still++) {
+    for (int still = 0; run->here > 0; still++) {
         int moved = 0;
         GY_TRY(server_look(run, &moved, err));
         since = moved ? gy_clock_ns() : since;

@@ -227,7 +227,8 @@ static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, 
     const int between = w->place.ranks - c->firm - 1, most = c->spared_most < 0 ? between
                                                                                 : c->spared_most;
     const struct gy_net_failure_config guard = { .boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board,
-                                                .wait_ns = c->wait_ns, .spared = between, .spared_most = most };
+                                                .wait_ns = c->wait_ns, .spared = between,
+                                                .spared_most = most };
     return gy_net_failure_open(&w->guard, &guard, &w->alloc, err);
 }
 

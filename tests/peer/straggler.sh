@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # straggler.sh OUT [GYRE]: one of four workers is stopped for most of the time. Images a second and test accuracy over time of
 # allreduce, of a server with one backup worker, and of an asynchronous server, on Fashion-MNIST, beside one process that nobody
-# stops: OUT/straggler.csv and OUT/straggler.svg. Variables: EPOCHS (default 4), NET (lenet5), BATCH (32), STOPPED (0.6 of each second).
+# stops: OUT/straggler.csv and OUT/straggler.svg. Variables: EPOCHS (default 4), NET (lenet5), BATCH (32), STOPPED (0.6 of
+# each second), HOWS (one allreduce backup async), ASYNC (more options of the last one: --lr .0125).
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -60,10 +61,16 @@ run()
 }
 
 rm -rf "$out/one"
-"$gyre" train "$net" "$data" --batch $((4 * batch)) --epochs "$epochs" --threads 1 --json --out "$out/one" | stamped one $((4 * batch))
-run allreduce $((4 * batch)) '--ranks 4'
-run backup $((3 * batch)) '--workers 4 --servers 1' --sync server --backup 1
-run async $((4 * batch)) '--workers 4 --servers 1' --sync async --staleness-rate
+for one in ${HOWS:-one allreduce backup async}; do
+    case $one in
+    one) "$gyre" train "$net" "$data" --batch $((4 * batch)) --epochs "$epochs" --threads 1 --json --out "$out/one" |
+        stamped one $((4 * batch)) ;;
+    allreduce) run allreduce $((4 * batch)) '--ranks 4' ;;
+    backup) run backup $((3 * batch)) '--workers 4 --servers 1' --sync server --backup 1 ;;
+    async) # shellcheck disable=SC2086
+        run async $((4 * batch)) '--workers 4 --servers 1' --sync async ${ASYNC:---lr .0125} ;;
+    esac
+done
 
 # Accuracy over time, a line each.
 awk -F, 'NR > 1 { n[$1]++; x[$1, n[$1]] = $2; y[$1, n[$1]] = $5; if ($2 > most) most = $2; speed[$1] = $4; if (!seen[$1]++) order[++hows] = $1 }
