@@ -162,4 +162,7 @@ expect 2 run 1 "$TMP/bad" "$TMP/tiny.net" --batch 4 --micro 2
 expect 2 run 2 "$TMP/bad" "$TMP/tiny.net" --pipeline 2 --batch 4 --clip 1
 says "$err" 'pipeline and optimizer.clip_norm together'
 expect 2 run 2 "$TMP/bad" "$TMP/tiny.net" --pipeline 2 --batch 4 --recompute
+expect 3 "$GYRE" launch --ranks 2 --threads 1 -- sh -c '[ $GYRE_RANK = 1 ] && how=gpipe || how=1f1b
+    exec "$@" --stage-schedule $how' sh "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 4 --pipeline 2 --out "$TMP/bad"
+says "$err" 'rank 1 has not the same as rank 0: stages of the pipeline'
 finish

@@ -36,6 +36,9 @@ struct gy_stage_plan {
  * absent, which is else what was there. */
 GY_INT uint64_t gy_stages_reads(const struct gy_op *op);
 
+/* What an op takes of a core, about: stages are cut by it. */
+GY_INT double gy_stages_seconds(const struct gy_plan *plan, const struct gy_op *op);
+
 /* gy_stages.cut of such a plan. */
 GY_INT int gy_stages_cut(struct gy_builder *b);
 

@@ -3,13 +3,24 @@
  * layers, gradients only to earlier ones, and all ops of a parameter stay together. What no border
  * can part is a unit. Then the units are dealt to the stages, in their order, by dynamic
  * programming: of every number of stages and units the best is known before the next is tried. The
- * time of a unit is the roofline's, of a machine that multiplies and adds ten times for each byte
- * that it moves; what crosses a border is moved four times more, through the ranks' messages. */
+ * time of a unit is the roofline's, of a core that multiplies and adds eight times for each byte
+ * that it moves, and half as often the Winograd way. What crosses a border is moved four times
+ * more, through the ranks' messages. */
 #include "engine/plan/stages.h"
 #include "engine/plan/op_work.h"
 
-#define STAGES_FLOPS 100e9
+#define STAGES_FLOPS 80e9
+#define STAGES_WINOGRAD 40e9 /* of what Winograd leaves to multiply */
 #define STAGES_BYTES 10e9
+
+GY_INT double gy_stages_seconds(const struct gy_plan *plan, const struct gy_op *op)
+{
+    const struct gy_work work = gy_op_work(plan, op);
+    if (op->code >= GY_OP_CODES)
+        return 0;
+    return fmax(work.done / (gy_op_is_winograd(op) ? STAGES_WINOGRAD : STAGES_FLOPS),
+                (work.read + work.written) / STAGES_BYTES);
+}
 
 struct look_tensor {
     int made;                  /* node; -1: by none */
@@ -81,10 +92,8 @@ static void look_op(struct look *l, int program, const struct gy_op *op, int tim
         s->end = time;
         s->used |= 1u << program;
     }
-    const struct gy_work work = gy_op_work(l->plan, op);
     if (program != GY_EVAL)
-        l->seconds[op->id] +=
-            fmax(work.done / STAGES_FLOPS, (work.read + work.written) / STAGES_BYTES);
+        l->seconds[op->id] += gy_stages_seconds(l->plan, op);
     l->works[op->id] |= program == GY_FORWARD;
 }
 
@@ -313,4 +322,5 @@ GY_INT int gy_stages_choose(struct gy_stage_choice *c, const struct gy_stage_uni
 }
 
 #undef STAGES_FLOPS
+#undef STAGES_WINOGRAD
 #undef STAGES_BYTES

@@ -3,6 +3,7 @@
 #include "engine/base/hash.h"
 #include "engine/job/peers.h"
 #include "engine/run/parallel.h"
+#include "engine/run/pipeline_stage.h"
 
 /* A pipeline deals its shards to copies of the net. Its job is one of ranks that all train. */
 static int agree_pipe(struct gyre_net *net)
@@ -28,6 +29,14 @@ static uint64_t agree_hash(const void *bytes, size_t count)
     gy_sha256_close(&sha, digest);
     memcpy(&value, digest, sizeof value);
     return value;
+}
+
+/* Where the net is cut; each stage has gradients of its own. */
+static uint64_t agree_sizes(const struct gyre_net *net)
+{
+    const int *of = net->pipe ? net->stage->plan.of : NULL;
+    return of ? agree_hash(of, (size_t)net->graph.node_count * sizeof *of)
+              : (uint64_t)net->plan.region_bytes[GY_AT_GRAD];
 }
 
 /* What all ranks must have in common. */
@@ -58,11 +67,10 @@ static int agree_all(struct gyre_net *net)
         { "optimizer", agree_hash(&c->optimizer, sizeof c->optimizer) },
         { "schedule",
           agree_hash(schedule, strlen(schedule)) ^ agree_hash(s->milestone, sizeof s->milestone) },
-        { "size of the gradients", (uint64_t)net->plan.region_bytes[GY_AT_GRAD] },
+        { "stages of the pipeline", (uint64_t)c->pipeline << 1 | (uint64_t)c->stage_schedule },
+        { net->pipe ? "layers of the stages" : "size of the gradients", agree_sizes(net) },
     };
-    const size_t rows = net->pipe                 ? GY_COUNT(row) - 1
-                        : net->parallel.ranks > 1 ? GY_COUNT(row)
-                                                  : 0; /* each stage has gradients of its own */
+    const size_t rows = net->pipe || net->parallel.ranks > 1 ? GY_COUNT(row) : 0;
     for (size_t i = 0; i < rows; i++)
         GY_TRY(gy_peers_agree(c->job, row[i].what, row[i].value, &net->error));
     return GY_OK;

@@ -6,12 +6,10 @@
 #include "tools/lab/stage_page.h"
 
 #include "engine/base/public.h"
-#include "engine/plan/op_work.h"
 #include "engine/run/engine.h"
 #include "engine/run/pipeline_stage.h"
 #include "tools/lab/lab.h"
 
-#define STAGES_FLOPS 100e9
 #define STAGES_BYTES 10e9
 
 /* ---- the simulation ---- */
@@ -111,12 +109,8 @@ static double stages_seconds(const struct gyre_net *net, int program)
 {
     const struct gy_program *p = &net->plan.program[program];
     double seconds = 0;
-    for (int i = 0; i < p->count; i++) {
-        const struct gy_work work = gy_op_work(&net->plan, &p->ops[i]);
-        seconds += p->ops[i].code >= GY_OP_CODES
-                       ? 0
-                       : fmax(work.done / STAGES_FLOPS, (work.read + work.written) / STAGES_BYTES);
-    }
+    for (int i = 0; i < p->count; i++)
+        seconds += gy_stages_seconds(&net->plan, &p->ops[i]);
     return seconds;
 }
 
@@ -231,5 +225,4 @@ GYRE_API int gyre_print_stages(const struct gyre_config *config, int json,
                        : GYRE_OK;
 }
 
-#undef STAGES_FLOPS
 #undef STAGES_BYTES
