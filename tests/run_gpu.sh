@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run_gpu.sh FOLDER: gpu.sh rehearsed on the emulator with planted faults: a kernel that never ends, one
-# that spoils the device, one that does nothing, a library that is missing, an archive that is cut.
+# that spoils the device, one that does nothing, a library that is missing or of another version, an
+# archive that is damaged or cut, a pack of kernels that is cut.
 # The report must name each, and what is not planted must have run. FOLDER holds gyre and tests/.
 set -u
 folder=$1
@@ -68,5 +69,22 @@ head -c 100 /dev/urandom >"$TMP/pack"
 run 1 GPU_PACK="$TMP/pack" -- probe
 holds "an archive that is damaged is named" '^failed  pack: .*/pack: '
 holds "the part behind it has run" '^ok      device'
+
+mkdir "$TMP/old"
+printf 'int cudaRuntimeGetVersion(int *v) { *v = 10020; return 0; }\n' >"$TMP/old.c"
+"${CC:-cc}" -shared -fPIC -o "$TMP/old/libcudart.so.13" "$TMP/old.c"
+run 1 GPU_DEVICE=cuda GYRE_CUDA_PATH="$TMP/old" -- probe train
+holds "a library of another version is named" '^failed  device, .*/old/libcudart.so.13 has no function'
+holds "the part behind it has run" '^failed  train'
+
+tar cJf "$TMP/whole" -C "$TMP" gyre
+head -c 5000 "$TMP/whole" >"$TMP/pack"
+run 1 GPU_PACK="$TMP/pack" -- probe
+holds "an archive that is cut is named" '^failed  pack: .*/pack: '
+
+printf 'GYREPCK1 and then not much' >"$TMP/kernels.pack"
+run 1 GYRE_KERNEL_PACK="$TMP/kernels.pack" -- probe head
+holds "a pack of kernels that is cut is named" '^failed  device, .*kernels.pack: kernel 0 of the pack is cut off'
+holds "the part behind it has run" 'bench-gyre-lenet5'
 echo "run_gpu: $passed passed, $failed failed"
 [ "$failed" = 0 ]
