@@ -5,6 +5,7 @@
 #include "engine/plan/emit.h"
 #include "engine/text/graph.h"
 #include "kernels/op_table.h"
+#include "kernels/cpu/ref/ref.h"
 #include "tests/t.h"
 
 #define NET_LINES(...) "input 8x8x4\n" __VA_ARGS__
@@ -331,6 +332,23 @@ static void test_activations(void)
         T_CHECK_MSG(layers[act] == 1, "%d layers are the activation %s", layers[act], gy_act_row(act)->name);
 }
 
+/* A row has all of its fields, and they are what the reference computes: limits of a clamp, the slope of a curve by differences. */
+static void test_activation_rows(void)
+{
+    for (int act = 0; act < GY_ACTS; act++) {
+        const struct gy_act_row *const row = gy_act_row(act);
+        T_CHECK_MSG(row->name && row->kind && row->lo < row->hi, "activation %d: its row lacks a field", act);
+        for (int k = -40; k <= 40; k++) {
+            const float x = 0.23f * (float)k, y = ref_act_value(x, act), h = 1e-2f;
+            const float slope = (ref_act_value(x + h, act) - ref_act_value(x - h, act)) / (2 * h);
+            const int right = gy_act_is_curve(act) ? fabsf(row->slope0 + y * (row->slope1 - y) - slope) < 1e-3f
+                                                   : fabsf(fminf(fmaxf(x, row->lo), row->hi) - y) <= 0;
+            T_CHECK_MSG(right, "%s at %g: the reference has %g, slope %g", row->name, (double)x, (double)y, (double)slope);
+        }
+    }
+    T_CHECK(isnan(ref_act_value(1, GY_ACTS)) && isnan(ref_act_mask(1, 1, GY_ACTS)));
+}
+
 static void test_layer_constants(void)
 {
     struct net_case n;
@@ -624,6 +642,7 @@ int main(void)
     test_zoo_file();
     test_layer_shapes();
     test_activations();
+    test_activation_rows();
     test_layer_constants();
     test_layer_defaults();
     test_scopes();
