@@ -3,9 +3,12 @@
  * multiply-add peak, for forward, data gradient and weight gradient; below, each pass weighted by how often the net
  * has the shape. Then the passes of batch norm in GB/s. Not part of the tests.
  *
- * bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] [repetitions] */
+ * bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] [repetitions] [without]
+ *
+ * without: number of a size of Winograd's (gy_kernels.wino) that is switched off: what it earns is the difference. */
 #include "engine/base/clock.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_context.h"
 
 struct bench_shape {
     int count, side, c, k, r, stride, pad;
@@ -192,9 +195,13 @@ int main(int argc, char **argv)
         net = strcmp(bench_nets[i].name, name) == 0 ? &bench_nets[i] : net;
     if (!net || batch < 1 || b.backend->open(&b.self, &config, &err) != GY_OK) {
         fprintf(stderr, "usage: bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] "
-                        "[repetitions]\n");
+                        "[repetitions] [without]\n");
         return 2;
     }
+    struct gy_cpu *const cpu = b.self; /* the backend begins with it */
+    const int without = argc > 6 ? atoi(argv[6]) : -1;
+    if (without >= 0 && without < GY_WINOS)
+        cpu->k.wino[without].r = 0; /* fits no filter */
     b.backend->caps(b.self, &caps);
     struct gy_ceilings ceilings = {0};
     b.backend->lab->ceilings(b.self, &ceilings);
