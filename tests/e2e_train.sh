@@ -113,7 +113,8 @@ while [ $kills -lt 10 ] && [ $starts -lt 60 ]; do
         tells "$err" "going on from $before" # said at once, whatever standard output still holds
         went=$((went + 1))
     fi
-    if [ -s "$TMP/killed/$last" ] && [ $kills -lt 10 ]; then # done before ten kills: once more from the start
+    # done before ten kills: once more from the start; one killed behind its last checkpoint has a row to write yet
+    if [ "$got" = 0 ] && [ -s "$TMP/killed/$last" ] && [ $kills -lt 10 ]; then
         same "$TMP/whole/$last" "$TMP/killed/$last"
         rows "$TMP/killed"
         same "$TMP/whole.csv" "$TMP/killed.csv"

@@ -62,7 +62,7 @@ row()
     0) status=done ;;
     5) status=diverged ;; # a loss that is no number
     6) echo "stopped: $key; start again to go on"; exit 6 ;;
-    *) echo "failed with $code: $key $*"; tail -n 2 "$run.log"; return 0 ;;
+    *) echo "failed with $code: $key $*"; tail -n 2 "$run.log"; failed=$((failed + 1)); return 0 ;;
     esac
     accuracy=0 epochs=0
     if [ -s "$run/metrics.csv" ]; then
@@ -78,6 +78,7 @@ row()
 # Means over seeds, accuracy in percent over the logarithm of the batch.
 draw()
 {
+    [ "$(wc -l <"$csv")" -gt 1 ] || return 0
     [ -x "$folder/curve" ] || "$CC" -std=c99 -D_POSIX_C_SOURCE=200809L -O2 -I "$root" -o "$folder/curve" "$here/curve.c" "$LIBRARY" \
         -lm -lpthread -ldl
     awk -F, 'NR > 1 { key = $2 " " $3; if (!(key in n)) order[++keys] = key; n[key]++; sum[key] += $7 }
@@ -86,7 +87,7 @@ draw()
         sort -k1,1 -k2,2n | "$folder/curve" "$folder/results.svg" "Test accuracy over the batch" "log2 of images an update" "%"
 }
 
-common=
+common='' failed=0
 while read -r first rest; do
     case $first in
     ''|'#'*) continue ;;
@@ -103,3 +104,4 @@ while read -r first rest; do
     done
 done <"$grid"
 draw
+[ "$failed" = 0 ] || { echo "$failed rows failed; start again to try them once more"; exit 1; }

@@ -176,6 +176,7 @@ def compile_step(library, folder):
     """peer_step.c with the library, in a folder for this run."""
     here, program = os.path.dirname(os.path.abspath(__file__)), os.path.join(folder, "peer_step")
     command = shlex.split(os.environ.get("CC", "cc")) + ["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2"]
+    command += ["-I", os.path.dirname(os.path.dirname(here))]
     command += [os.path.join(here, "peer_step.c"), library, "-lm", "-lpthread", "-ldl", "-o", program]
     subprocess.run(command, check=True)
     return shlex.quote(program)

@@ -118,8 +118,9 @@ static int peer_run(const struct peer_args *a, const char *text, const struct gy
     float *values = calloc((size_t)x->count, sizeof *values);
     int32_t *labels = calloc((size_t)n, sizeof *labels);
     int status = values && labels ? gy_st_read_f32(x, 0, x->count, values, err) : GY_E_NOMEM;
+    if (status == GY_OK)
+        status = gy_st_read_bytes(label, 0, (size_t)n * sizeof *labels, labels, err);
     if (status == GY_OK) {
-        memcpy(labels, label->data, (size_t)n * sizeof *labels);
         const struct gyre_batch batch = { .x = values, .label = labels, .count = (int32_t)n };
         status = a->init ? gyre_export(net, a->weights) : gyre_import(net, a->weights, 0, NULL);
         if (status == GY_OK)
