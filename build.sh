@@ -28,7 +28,7 @@
 #
 # Variables: CC, CFLAGS (added at the end), KERNEL_CFLAGS (for kernels/cpu), BUILD (default build), JOBS,
 # GYRE_NO_INSTALL=1 (never installs a package), TESTS (names of the suite's programs, default all),
-# GYRE_TEST_ALL=1 (`test` takes every case of the op test, not a sample).
+# GYRE_TEST_ALL=1 (`test` takes every case of the op test and of t_outlive, not a sample).
 set -eu
 unset CDPATH
 export LC_ALL=C

@@ -220,8 +220,10 @@ same "$TMP/shards1/$last" "$TMP/moved/$last"
 says "$TMP/trace4.json" '"rank 3"'
 says "$TMP/trace4.json" '"name":"bucket 0","cat":"gradients"'
 says "$TMP/trace1.json" '"name":"conv1","cat":"forward"'
-expect 2 sharded 3 "$TMP/three"
-says "$err" '4 shards cannot be dealt to 3 ranks'
+expect 0 sharded 3 "$TMP/three"
+same "$TMP/shards1/$last" "$TMP/three/$last"
+expect 2 sharded 3 "$TMP/five" --shards 5
+says "$err" '5 shards cannot be dealt to 3 ranks'
 expect 0 launch 2 "$TMP/synced" --sync-bn --epochs 2
 
 # ---- without shards another number of processes does not go on, since a step would be other images; nor another number of shards

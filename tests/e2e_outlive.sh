@@ -54,6 +54,11 @@ expect 0 launch 2 1:2 1:80,0:200,2:300 "$TMP/all"
 same "$TMP/one/$last" "$TMP/all/$last"
 says "$err" '[0-9] ranks go on behind step [0-9]*; they were 1'
 
+# ---- started by train itself
+GYRE_DIE=1:80 expect 0 train "$TMP/itself" --ranks 3 --elastic 1:3
+same "$TMP/one/$last" "$TMP/itself/$last"
+says "$err" 'rank 1 (process [0-9]*) was ended by signal 9; 2 go on'
+
 # ---- fewer than MIN: each says so, the worst end's code
 got=0
 launch 2 2:2 1:80 "$TMP/few" >"$out" 2>"$err" || got=$?

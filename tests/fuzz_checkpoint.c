@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Fuzz target: any bytes as a checkpoint of a net, or, after a first byte that is odd, as lines "key=value" of its metadata: a good checkpoint with
  * these counters, texts and notes instead of its own, a key alone taken away. What does not fit changes no counter; what is taken has counters and
- * sums that can be, and saved and loaded again it is the same. The file that reads notes is part of this one. */
-#include "engine/train/net_train.c"
+ * sums that can be, and saved and loaded again it is the same. */
 #include "engine/run/engine.h"
+#include "engine/train/train_notes.h"
 #include "io/safetensors.h"
 #include "tests/fuzz_file.h"
 
@@ -45,7 +45,7 @@ static void fuzz_good(const char *path)
     run.epoch = (struct train_sums){ 9.5, 12, 7 };
     run.row = (struct train_sums){ 1.25, 2, 1 };
     run.net->pending = 0;
-    FUZZ_REQUIRE(train_write_notes(&run) == GY_OK && gyre_note(run.net, "name", "small") == GYRE_OK && gyre_save(run.net, path) == GYRE_OK);
+    FUZZ_REQUIRE(gy_train_write_notes(&run) == GY_OK && gyre_note(run.net, "name", "small") == GYRE_OK && gyre_save(run.net, path) == GYRE_OK);
 }
 
 static int fuzz_lines(char *text, struct fuzz_line lines[FUZZ_LINES])
@@ -133,7 +133,7 @@ static void fuzz_taken(const char *path)
     const int64_t updates = net->updates, micro = net->micro;
     const int pending = net->pending;
     FUZZ_REQUIRE(updates >= 0 && micro >= updates && pending >= 0 && pending < 2);
-    if (train_read_notes(&run, path) == GY_OK)
+    if (gy_train_read_notes(&run, path) == GY_OK)
         FUZZ_REQUIRE(run.epoch.labelled >= 0 && run.epoch.labelled <= FUZZ_BATCHES * FUZZ_BATCH && run.epoch.right <= run.epoch.labelled &&
                      isfinite(run.epoch.loss) && run.row.right >= 0 && run.row.right <= run.row.labelled && isfinite(run.row.loss));
     FUZZ_REQUIRE(gyre_save(net, path) == GYRE_OK && gyre_load(net, path) == GYRE_OK);

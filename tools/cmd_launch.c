@@ -35,7 +35,7 @@ static const struct cli_option launch_rows[] = {
       AT(restarts), 0, 1000 },
     { "elastic", "MIN:MAX", NULL,
       "the job goes on when a process ends badly, while MIN remain; one that is lost is replaced, "
-      "up to MAX (train --shards)", CLI_TEXT, AT(elastic), 0, 0 },
+      "up to MAX, but not with --hosts (train --shards)", CLI_TEXT, AT(elastic), 0, 0 },
     { "hosts", "FILE", NULL, "hosts of the job, a line each: NAME [slots=N] [address=ADDRESS]; the first one gets rank 0", CLI_TEXT, AT(hosts), 0, 0 },
     { "ssh", "COMMAND", "ssh", "how a process is started on another host: COMMAND HOST SHELL-COMMAND", CLI_TEXT, AT(ssh), 0, 0 },
     { "port", "N", "47201", "with rank 0 on another host: the port where it listens", CLI_WHOLE, AT(port), 1, 65535 },

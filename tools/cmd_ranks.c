@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define RANKS_WORD "--ranks"
+#define RANKS_ELASTIC "--elastic"
 #define RANKS_MOST 64 /* of one job that outlives some */
 #define RANKS_DEVICE "--device"
 #define RANKS_ALL ":all"
@@ -48,10 +49,10 @@ static int ranks_check(const struct cli_command *command, char **args, int count
 static int ranks_become(const struct cli_command *command, char **args, int count,
                         const char *ranks)
 {
-    static char launch[] = "launch", option[] = RANKS_WORD, end[] = "--";
-    static char self[4096], number[32], name[32];
+    static char launch[] = "launch", option[] = RANKS_WORD, end[] = "--", elastic[] = RANKS_ELASTIC;
+    static char self[4096], number[32], name[32], bounds[32];
     const ssize_t bytes = readlink("/proc/self/exe", self, sizeof self - 1);
-    char **const words = calloc((size_t)count + 8, sizeof *words);
+    char **const words = calloc((size_t)count + 10, sizeof *words);
     const char *value;
     int used = 0;
     if (bytes <= 0 || !words) {
@@ -60,9 +61,14 @@ static int ranks_become(const struct cli_command *command, char **args, int coun
     }
     snprintf(number, sizeof number, "%s", ranks);
     snprintf(name, sizeof name, "%s", command->name);
-    char *const head[] = { self, launch, option, number, end, self, name };
-    memcpy(words, head, sizeof head);
-    used = (int)CLI_COUNT(head);
+    for (int i = 0; i < count; i++)
+        if (ranks_said(args, count, i, RANKS_ELASTIC, &value))
+            snprintf(bounds, sizeof bounds, "%s", value);
+    char *const head[] = { self, launch, option, number, elastic, bounds, end, self, name };
+    const size_t left_out = bounds[0] ? 0 : 2;
+    memcpy(words, head, 4 * sizeof *head);
+    memcpy(words + 4, head + 4 + left_out, (CLI_COUNT(head) - 4 - left_out) * sizeof *head);
+    used = (int)(CLI_COUNT(head) - left_out);
     for (int i = 0; i < count;) {
         const int said = ranks_said(args, count, i, RANKS_WORD, &value);
         if (!said)

@@ -37,6 +37,7 @@ struct gy_net_comm {
     struct gy_net_host *node[GY_NET_CHANNELS]; /* whose sums these are */
     int turn[GY_NET_CHANNELS];                 /* sums of a turn there; 0: they have no order that matters */
     char algorithm[1024];        /* empty: by size */
+    struct gy_net_endpoint own;  /* of this rank's connection to the others; count 0: not known */
     int blocks;                  /* it is that, and every rank counts as a host */
     int fastest;                 /* whatever the order of sums */
     struct gy_net_choice choice; /* then */
@@ -222,6 +223,9 @@ static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, 
         comm_take_apart(w);
     GY_TRY(comm_agree(w, comm_hosts(w, c->topology, err), err));
     GY_TRY(comm_agree(w, comm_network(w, c, err), err));
+    const int fd = gy_net_boot_socket(w->boot, w->place.rank == 0); /* the guard's from here on */
+    if (fd < 0 || gy_net_endpoint_own(fd, &w->own) != 0)
+        w->own.count = 0;
     if (w->counted) /* what was measured is none of the job's */
         memset(gy_net_counted_sent(w->counted), 0, (size_t)w->place.ranks * sizeof(int64_t));
     const int between = w->place.ranks - c->firm - 1, most = c->spared_most < 0 ? between
@@ -292,8 +296,8 @@ GY_INT void gy_net_comm_standing(const struct gy_net_comm *w, struct gy_net_stan
 GY_INT int gy_net_comm_address(const struct gy_net_comm *w, struct gy_net_endpoint *out,
                                struct gy_error *err)
 {
-    const int fd = gy_net_boot_socket(w->boot, w->place.rank == 0);
-    if (fd >= 0 && gy_net_endpoint_own(fd, out) == 0)
+    *out = w->own;
+    if (w->own.count > 0)
         return GY_OK;
     return GY_FAIL(err, GY_E_PEER, "rank %d has no connection to the others", w->place.rank);
 }
