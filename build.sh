@@ -209,7 +209,7 @@ library_headers()
     existing kernels/cuda/*.cu kernels/cuda/*.cuh
 }
 # with what tools/embed.sh makes of the recipes
-command_sources() { existing tools/gyre.c tools/cli.c tools/cmd_*.c "$BUILD"/generated/tools/*.c; }
+command_sources() { existing tools/gyre.c tools/cli.c tools/train_options.c tools/cmd_*.c "$BUILD"/generated/tools/*.c; }
 lab_sources()     { existing tools/lab/*.c; }
 test_sources()    { existing tests/t_*.c; }
 fuzz_sources()    { existing tests/fuzz_*.c; }

@@ -3,6 +3,7 @@
  * holds, as notes, the sums that the next row and epoch will need; with the counted random numbers of loader and net, a run that goes on
  * from a checkpoint ends with the same bits as one that was never stopped. */
 #include "engine/train/outlive.h"
+#include "engine/train/train_nonfinite.h"
 #include "engine/train/train_notes.h"
 #include "engine/train/same_weights.h"
 #include "engine/base/clock.h"
@@ -471,65 +472,6 @@ static int train_close(struct train_run *run, int status)
     return gy_engine_fail(run->net, closed, "%s", err.text);
 }
 
-/* ---- a loss that is not finite ---- */
-
-static void train_name_sample(const struct train_run *run, const struct gyre_batch *batch, const int64_t *samples, int32_t i,
-                              char *text, size_t room)
-{
-    char name[248], partner[248];
-    gyre_sample_name(run->config.train, samples[i], name, sizeof name);
-    if (batch->mix && batch->mix[i].partner != i) {
-        gyre_sample_name(run->config.train, samples[batch->mix[i].partner], partner, sizeof partner);
-        snprintf(text, room, "%s, mixed with %s", name, partner);
-    } else
-        snprintf(text, room, "%s", name);
-}
-
-/* Nothing of one sample: all could be the cause, so up to eight are listed in the log. */
-static void train_list_samples(const struct train_run *run, const struct gyre_batch *batch, const int64_t *samples)
-{
-    char text[512];
-    const int32_t shown = batch->count < 8 ? batch->count : 8;
-    for (int32_t i = 0; i < shown; i++) {
-        train_name_sample(run, batch, samples, i, text, sizeof text);
-        gy_log_write(gy_engine_log(run->net), GY_LOG_ERROR, "sample %d of %d of this batch: %s", i, batch->count, text);
-    }
-}
-
-/* Shard by shard. */
-static int train_replay(struct train_run *run, const struct gyre_batch *batch, int32_t *sample, struct gyre_error *where)
-{
-    int status = GYRE_OK;
-    for (int s = 0; s < run->net->parallel.mine && status == GYRE_OK; s++) {
-        const struct gyre_batch part = gy_parallel_part(run->net, batch, s);
-        status = gyre_find_nonfinite(run->net, &part, sample, where);
-        *sample += *sample >= 0 ? s * run->shape.batch : 0;
-    }
-    run->net->parallel.shard = 0;
-    return status;
-}
-
-static int train_locate(struct train_run *run, const struct gyre_batch *batch, const int64_t *samples)
-{
-    struct gyre_error where = { 0 };
-    char name[512];
-    int32_t sample = -1;
-    const int status = train_replay(run, batch, &sample, &where);
-    if (status == GYRE_OK)
-        snprintf(where.text, sizeof where.text, "a replay with all tensors checked found none");
-    else if (status != GYRE_E_NONFINITE)
-        return gy_engine_fail(run->net, status, "%s", where.text);
-    if (sample >= 0 && sample < batch->count) {
-        train_name_sample(run, batch, samples, sample, name, sizeof name);
-        return gy_engine_fail(run->net, GY_E_NONFINITE, "step %" PRId64 " is not finite: %.220s; image %.220s", run->done + 1,
-                              where.text, name);
-    }
-    train_list_samples(run, batch, samples);
-    train_name_sample(run, batch, samples, 0, name, sizeof name);
-    return gy_engine_fail(run->net, GY_E_NONFINITE, "step %" PRId64 " is not finite: %.240s; the batch's %d images begin with %.160s",
-                          run->done + 1, where.text, batch->count, name);
-}
-
 /* ---- the loop ---- */
 
 static int train_row(struct train_run *run, const struct gyre_report *test)
@@ -630,7 +572,7 @@ static int train_batch(struct train_run *run)
     status = gyre_step(run->net, &batch, &result);
     gy_peers_note(run->net->config.job, GY_DOES_STEP, 1, run->done + 1);
     if (status == GYRE_E_NONFINITE && !run->net->pipe)
-        return train_locate(run, &batch, samples);
+        return gy_train_locate(run, &batch, samples);
     GY_TRY(status);
     run->between = 1;
     run->stepping = 0;

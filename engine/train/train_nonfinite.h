@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* train_nonfinite.h: which image makes a step's loss no number. */
+#ifndef GY_TRAIN_NONFINITE_H
+#define GY_TRAIN_NONFINITE_H
+#include "engine/train/train_notes.h"
+
+/* GY_E_NONFINITE with a sentence. samples: of the batch, in the data set. */
+GY_INT int gy_train_locate(struct train_run *run, const struct gyre_batch *batch, const int64_t *samples);
+
+#endif
