@@ -33,18 +33,15 @@ GY_INT int gy_ledger_push(struct gy_ledger *ledger, int worker, int64_t version,
     return GY_LEDGER_TAKEN;
 }
 
-static int ledger_left(const struct gy_ledger *ledger)
-{
-    int left = 0;
-    for (int w = 0; w < ledger->rules.workers; w++)
-        left += !ledger->worker[w].gone;
-    return left;
-}
-
+/* An update takes one gradient less for each worker that has gone: so those that are left never
+ * wait
+ * for each other on two slices (ledger.h), whoever made the last update. */
 GY_INT int gy_ledger_is_due(const struct gy_ledger *ledger)
 {
-    const int left = ledger_left(ledger), take = ledger->rules.take;
-    return ledger->here > 0 && ledger->here >= (left < take ? left : take);
+    int take = ledger->rules.take;
+    for (int w = 0; w < ledger->rules.workers; w++)
+        take -= ledger->worker[w].gone;
+    return ledger->here > 0 && ledger->here >= take;
 }
 
 GY_INT void gy_ledger_updated(struct gy_ledger *ledger, int refused)
