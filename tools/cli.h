@@ -91,7 +91,7 @@ struct cli_command {
     const char *details; /* paragraphs and examples; NULL */
     int least, most;     /* positional arguments */
     size_t bytes;        /* of the struct of values */
-    struct cli_group groups[5];
+    struct cli_group groups[6];
     const struct cli_short *shorts; /* NULL: none */
     int (*words)(char **args, int count); /* may change words before they are read: CLI_OK, or an exit code after a sentence; NULL */
     /* Options of a recipe, by its name or file, into values: CLI_OK, or an exit code after a

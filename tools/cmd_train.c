@@ -549,7 +549,9 @@ static int train_words(char **args, int count) { return cli_start_ranks(&cmd_tra
 const struct cli_command cmd_train = {
     .name = "train", .args = "NET DATA", .about = "trains a net on images", .least = 2, .most = 2,
     .bytes = sizeof(struct train_values),
-    .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, { train_recipe_rows, CLI_COUNT(train_recipe_rows), 0 },
+    .groups = { { train_rows, CLI_COUNT(train_rows), 0 },
+                { train_recipe_rows, CLI_COUNT(train_recipe_rows), 0 },
+                { train_ranks_rows, CLI_COUNT(train_ranks_rows), 0 },
                 CLI_NET_GROUP(struct train_values, net),
                 { cli_server_rows, CLI_COUNT(cli_server_rows), offsetof(struct train_values, servers) } },
     .words = train_words, .recipe = cli_apply_recipe, .run = train_run,
@@ -620,6 +622,7 @@ const struct cli_command cmd_why = {
     .groups = { { cli_why_rows, CLI_COUNT(cli_why_rows), offsetof(struct why_values, why) },
                 { train_rows, CLI_COUNT(train_rows), offsetof(struct why_values, train) },
                 { train_recipe_rows, CLI_COUNT(train_recipe_rows), offsetof(struct why_values, train) },
+                { train_ranks_rows, CLI_COUNT(train_ranks_rows), offsetof(struct why_values, train) },
                 CLI_NET_GROUP(struct why_values, train.net),
                 { cli_server_rows, CLI_COUNT(cli_server_rows),
                   offsetof(struct why_values, train.servers) } },

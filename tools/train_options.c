@@ -18,7 +18,7 @@ const struct cli_option train_recipe_rows[4] = {
       "of a stage of --pipeline, default: any", CLI_SIZE, AT(mem), 0, 0 },
 };
 
-const struct cli_option train_rows[52] = {
+const struct cli_option train_rows[42] = {
     { "batch", "N", "128", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "epochs", "N", "10", "times through the training data", CLI_WHOLE, AT(epochs), 1, 1e6 },
     { "steps", "N", NULL, "steps of the whole run, instead of --epochs", CLI_WHOLE, AT(steps), 1, 1e12 },
@@ -72,6 +72,11 @@ const struct cli_option train_rows[52] = {
       CLI_FLAG, AT(resume), 0, 0 },
     { "overwrite", NULL, NULL, "remove the checkpoints of an earlier run in --out", CLI_FLAG, AT(overwrite), 0, 0 },
     { "show-batch", "FILE.png", NULL, "write the first batch as the net sees it, and end", CLI_TEXT, AT(show_batch), 0, 0 },
+    { "json", NULL, NULL, "one JSON object a line on standard output", CLI_FLAG, AT(json), 0, 0 },
+};
+
+/* Several processes. */
+const struct cli_option train_ranks_rows[10] = {
     { "ranks", "N", "1",
       "processes on this machine, started here, that train together: each takes --batch images a "
       "step, and a GPU of its own with --device cuda; 'gyre launch' has more", CLI_WHOLE, AT(ranks), 1, 256 },
@@ -94,9 +99,7 @@ const struct cli_option train_rows[52] = {
       "order of a stage's passes: a backward pass behind each forward pass, or all forward passes "
       "first", CLI_CHOICE, AT(stage_schedule), 0, 0 },
     { "trace", "FILE", NULL, "what ran when, of the last steps, as JSON for Chrome's trace viewer", CLI_TEXT, AT(trace), 0, 0 },
-    { "json", NULL, NULL, "one JSON object a line on standard output", CLI_FLAG, AT(json), 0, 0 },
 };
-#undef AT
 #undef AT
 
 /* ---- a pipeline's micro-batches ---- */

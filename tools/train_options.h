@@ -31,7 +31,8 @@ struct train_values {
     struct cli_net_options net;
 };
 
-extern const struct cli_option train_recipe_rows[4], train_rows[52];
+extern const struct cli_option train_recipe_rows[4], train_rows[42],
+    train_ranks_rows[10];
 
 /* Parts of --batch that make an update: of a pipeline, without shards. */
 int64_t train_micros(const struct train_values *v);
