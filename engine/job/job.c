@@ -20,7 +20,7 @@
 #include "engine/base/knob.h"
 #include "engine/base/public.h"
 #include "engine/job/job.h"
-#include "engine/job/served.h"
+#include "engine/job/served_parts.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 #define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
