@@ -177,7 +177,8 @@ static int sv_net(struct gyre_net *net, struct gyre_job *job, const struct sv_ca
     if (status == GYRE_OK)
         status = gy_train_served_leave(&served);
     left->report = served.report;
-    left->version = job && gyre_job_rank(job) == 0 ? job->served->lanes[0].version : 0;
+    if (job && job->served->lanes)
+        left->version = job->served->lanes[0].version;
     gy_train_served_close(&served);
     snprintf(left->text, sizeof left->text, "%s", status == GYRE_OK ? ""
              : gyre_last_error(net)->text);

@@ -24,7 +24,7 @@
 #include "engine/job/plant.h"
 #include "net/comm/reform.h"
 #include "net/comm/rendezvous.h"
-#include "engine/job/served.h"
+#include "engine/job/served_parts.h"
 #include "engine/job/recorder.h"
 #include "engine/job/wire.h"
 

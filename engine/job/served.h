@@ -10,7 +10,7 @@
 #ifndef GY_JOB_SERVED_H
 #define GY_JOB_SERVED_H
 #include "engine/job/peers.h"
-#include "net/server/slices.h"
+#include "net/server/slice.h"
 
 /* A server's update of a slice. */
 struct gy_served_update {
@@ -49,7 +49,6 @@ struct gy_served_report {
     int64_t most;
 };
 
-struct gyre_job_config;
 struct gy_served_calls {
     /* All ranks. A worker may begin its first step; of a server it returns when all workers have
      * left. */
@@ -65,12 +64,5 @@ struct gy_served_calls {
     /* The sentence of a worker that was lost, where the others go on, each once; NULL: none. */
     const char *(*lost)(struct gyre_job *job);
 };
-
-/* Of an open job, which becomes the new one's, the last config.servers ranks are servers. All
- * ranks. */
-GY_INT int gy_served_open(struct gyre_job **out, struct gyre_job *all,
-                          const struct gyre_job_config *config, struct gy_error *err);
-GY_INT struct gyre_job *gy_served_all(const struct gyre_job *job); /* that it was made of */
-GY_INT void gy_served_close(struct gyre_job *job); /* when that one is closed */
 
 #endif

@@ -7,6 +7,7 @@
 #include "net/comm/comm.h"
 #include "net/server/frame.h"
 #include "net/server/ledger.h"
+#include "net/server/slices.h"
 
 /* Tags of the messages between a worker and a server, each way. */
 enum gy_served_tag {
@@ -77,5 +78,13 @@ GY_INT void gy_worker_close(struct gy_served *s);
 /* served_server.c: until all workers have left. */
 GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err);
 GY_INT void gy_server_close(struct gy_served *s); /* behind the end of the job's network */
+
+/* served_job.c */
+/* Of an open job, which becomes the new one's, the last config.servers ranks are servers. All
+ * ranks. */
+GY_INT int gy_served_open(struct gyre_job **out, struct gyre_job *all,
+                          const struct gyre_job_config *config, struct gy_error *err);
+GY_INT struct gyre_job *gy_served_all(const struct gyre_job *job); /* that it was made of */
+GY_INT void gy_served_close(struct gyre_job *job); /* when that one is closed */
 
 #endif

@@ -19,7 +19,7 @@
 
 struct gy_ledger_rules {
     int workers;
-    int take;          /* gradients of an update, at most one a worker */
+    int take;          /* gradients of an update; one less for each worker that has gone */
     int any_age;       /* a gradient of older weights is taken, too */
     int64_t ahead;     /* steps that a worker may be ahead of the slowest; -1: any number */
 };

@@ -3,11 +3,7 @@
 #ifndef GY_NET_SERVER_SLICES_H
 #define GY_NET_SERVER_SLICES_H
 #include "engine/base/mem.h"
-
-struct gy_server_slice {
-    int64_t first, count; /* floats */
-    int server;
-};
+#include "net/server/slice.h"
 
 /* Gives each slice to a server: the largest first, to the server that has least, and of several
  * to that of the smallest number. The same on every rank. */

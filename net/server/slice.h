@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* slice.h: a part of the parameters that one server holds. */
+#ifndef GY_NET_SERVER_SLICE_H
+#define GY_NET_SERVER_SLICE_H
+#include "engine/base/base.h"
+
+struct gy_server_slice {
+    int64_t first, count; /* floats */
+    int server;
+};
+
+#endif
