@@ -145,21 +145,20 @@ static void referee_row(const struct referee *r, const struct gy_rows *rows, int
 {
     const struct gy_glm_answer *const a = r->answer;
     struct referee_sums *const sums = &r->strip[strip];
-    const struct gy_glm_loss *const loss = gy_glm_loss_of(r->problem);
+    const int loss = r->problem->loss;
     const float fy = gy_glm_y(r->problem, rows, i), fc = gy_glm_c(r->problem, rows, i, fy);
     const double y = (double)fy, c = (double)fc, scale = referee_scale(r, rows, i);
     if (!(c > 0))
         return;
     const struct gy_near z = referee_score(r, rows, i, scale, a->w);
     const double at = !a->dual && a->point ? referee_score(r, rows, i, scale, a->point).value : z.value;
-    const double slope = gy_glm_dual_at(loss, y, at, c);
-    const double dual = a->dual ? (double)a->dual[rows->first + i - r->first] : slope;
+    const double dual = a->dual ? (double)a->dual[rows->first + i - r->first] : gy_referee_slope(loss, y, c, at);
     double pull = 0;
     referee_put(&sums->loss, gy_referee_loss(loss, y, c, z));
     referee_put(&sums->conjugate, gy_referee_conjugate(loss, y, c, dual, &r->moved, &pull));
     referee_put(&sums->pull[pull > 0], (struct gy_near){ fabs(pull), 0 });
     sums->weight += c;
-    sums->grid += loss->moved(y, z.value, c, referee_grid(r, rows, i, z));
+    sums->grid += gy_referee_grid(loss, y, c, z.value, referee_grid(r, rows, i, z));
     referee_scatter(r, rows, i, scale, pull, fabs(pull), r->u + strip * r->all);
 }
 
@@ -386,18 +385,12 @@ static double referee_dual(const struct referee *r, double part, double more)
     return safe == safe ? safe : -HUGE_VAL;
 }
 
-/* Dual numbers that may have either sign are balanced by a shift first. */
-static int referee_shifts(const struct referee *r)
-{
-    return gy_glm_loss_of(r->problem)->form == GY_GLM_NUMBER;
-}
-
 /* The signs' pulls of a weight that is not penalised are made equal; how much of one is left over, as a part. */
 static void referee_balance(struct referee *r)
 {
     const struct referee_sum *const pull = r->total.pull;
     struct gy_glm_moved *const m = &r->moved;
-    if (referee_shifts(r) && m->shift == 0)
+    if (r->problem->loss == GY_GLM_SQUARED && m->shift == 0)
         m->shift = r->total.weight > 0 ? (pull[1].value - pull[0].value) / r->total.weight : 0;
     else if (pull[0].value > pull[1].value)
         m->side[0] *= pull[1].value / pull[0].value;
@@ -423,7 +416,7 @@ static double referee_proved(struct referee *r)
 static int referee_bound(struct referee *r, double *bound, struct gy_error *err)
 {
     const double l1 = r->problem->l1;
-    const int turns = !r->is_free ? 0 : referee_shifts(r) ? 2 : 1;
+    const int turns = !r->is_free ? 0 : r->problem->loss == GY_GLM_SQUARED ? 2 : 1;
     for (int turn = 0; turn < turns; turn++) {
         referee_balance(r);
         GY_TRY(referee_pass(r, err));
@@ -550,3 +543,10 @@ GY_INT int gy_glm_referee(const struct gy_glm_answer *answer, struct gy_glm_verd
     referee_give(&r);
     return status;
 }
+
+#undef REFEREE_STRIPS
+#undef REFEREE_BATCH
+#undef REFEREE_TILE
+#undef REFEREE_TINY
+#undef REFEREE_EXACT
+#undef REFEREE_DOUBLES

@@ -6,11 +6,58 @@
 #define ROW_FUNCTION (4 * GY_REFEREE_UNIT)
 #define ROW_FAR 800 /* exp(x) > 0 has |x| below this: its relative error is that of x, times this at most */
 
-GY_INT struct gy_near gy_referee_loss(const struct gy_glm_loss *loss, double y, double c,
-                                      struct gy_near z)
+GY_INT struct gy_near gy_referee_loss(int loss, double y, double c, struct gy_near z)
 {
-    const double value = loss->value(y, z.value), slope = loss->steepest(y, z.value, z.error);
-    return (struct gy_near){ c * value, c * (slope * z.error + 2 * ROW_FUNCTION * value) };
+    const double m = y * z.value, under = 1 - m, off = z.value - y, e = z.error;
+    struct gy_near out = { 0, 0 };
+    double slope = 0;
+    switch (loss) {
+    case GY_GLM_LOGISTIC:
+        out.value = log1p(exp(-fabs(m))) + (m < 0 ? -m : 0);
+        slope = e < 0.5 && m > 0 ? 2 * exp(-m) : 1; /* anywhere in m - e .. m + e */
+        break;
+    case GY_GLM_SQUARED:
+        out.value = 0.5 * off * off;
+        slope = fabs(off) + e;
+        break;
+    case GY_GLM_HINGE:
+        out.value = under > 0 ? under : 0;
+        slope = under > -e ? 1 : 0;
+        break;
+    case GY_GLM_SQUARED_HINGE:
+        out.value = under > 0 ? under * under : 0;
+        slope = under > -e ? 2 * (fabs(under) + e) : 0;
+        break;
+    default: /* not known here: nothing is proved */
+        out.value = slope = (double)NAN;
+    }
+    out.error = c * (slope * e + 2 * ROW_FUNCTION * out.value);
+    out.value *= c;
+    return out;
+}
+
+GY_INT double gy_referee_grid(int loss, double y, double c, double z, double grid)
+{
+    const double m = y * z;
+    switch (loss) {
+    case GY_GLM_LOGISTIC: return c * grid * grid * exp(-fabs(m));
+    case GY_GLM_SQUARED: return c * grid * grid;
+    case GY_GLM_HINGE: return fabs(1 - m) < grid ? c * grid : 0;
+    case GY_GLM_SQUARED_HINGE: return m < 1 + grid ? 2 * c * grid * grid : 0;
+    default: return (double)NAN;
+    }
+}
+
+GY_INT double gy_referee_slope(int loss, double y, double c, double z)
+{
+    const double m = y * z, under = m < 1 ? 1 - m : 0;
+    switch (loss) {
+    case GY_GLM_LOGISTIC: return -m;
+    case GY_GLM_SQUARED: return c * (y - z);
+    case GY_GLM_HINGE: return m < 1 ? c : 0;
+    case GY_GLM_SQUARED_HINGE: return 2 * c * under;
+    default: return (double)NAN;
+    }
 }
 
 /* -p log p - (1 - p) log (1 - p); rest: 1 - p. */
@@ -20,35 +67,28 @@ static struct gy_near row_entropy(double c, double p, double rest)
     return (struct gy_near){ c * value, 2 * ROW_FUNCTION * c * (value + p * far) };
 }
 
-/* As a size in its domain, and a sign. 0 is in every domain. */
-static double row_size(const struct gy_glm_loss *loss, double c, double number, double shift,
-                       double *sign)
+GY_INT struct gy_near gy_referee_conjugate(int loss, double y, double c, double dual, const struct gy_glm_moved *moved, double *pull)
 {
-    const double e = exp(-fabs(number));
-    const double inside = fmax(fmin(number - shift * c, loss->most * c), loss->least * c);
-    if (loss->form == GY_GLM_LOGIT)
-        return (number >= 0 ? 1 : e) / (1 + e);
-    if (loss->form == GY_GLM_SIZE)
-        return inside;
-    *sign = inside < 0 ? -1 : 1;
-    return fabs(inside);
-}
-
-GY_INT struct gy_near gy_referee_conjugate(const struct gy_glm_loss *loss, double y, double c,
-                                           double dual, const struct gy_glm_moved *moved,
-                                           double *pull)
-{
-    const double number = dual == dual ? dual : 0, e = exp(-fabs(number));
-    double sign = y, size = row_size(loss, c, number, moved->shift, &sign);
+    const double number = dual == dual ? dual : 0, e = exp(-fabs(number)); /* 0 is in every domain */
+    double sign = y, size = number;
+    if (loss == GY_GLM_LOGISTIC)
+        size = (number >= 0 ? 1 : e) / (1 + e);
+    else if (loss == GY_GLM_SQUARED) {
+        size = fabs(number - moved->shift * c);
+        sign = number - moved->shift * c < 0 ? -1 : 1;
+    } else if (!(size > 0))
+        size = 0;
+    else if (loss == GY_GLM_HINGE && size > c)
+        size = c;
     const double part = moved->side[sign > 0], rest = part == 1 ? (number >= 0 ? e : 1) / (1 + e) : 1 - part * size;
     size *= part;
     if (!isfinite(size))
         return (struct gy_near){ -HUGE_VAL, 0 };
-    *pull = sign * (loss->form == GY_GLM_LOGIT ? c * size : size);
-    if (loss->form == GY_GLM_LOGIT)
+    *pull = sign * (loss == GY_GLM_LOGISTIC ? c * size : size);
+    if (loss == GY_GLM_LOGISTIC)
         return row_entropy(c, size, rest);
-    const double linear = loss->form == GY_GLM_NUMBER ? *pull * y : size;
-    const double square = gy_glm_bend(loss) * size * size / c;
+    const double linear = loss == GY_GLM_SQUARED ? *pull * y : size;
+    const double square = loss == GY_GLM_SQUARED ? 0.5 * size * size / c : loss == GY_GLM_SQUARED_HINGE ? 0.25 * size * size / c : 0;
     return (struct gy_near){ linear - square, ROW_FUNCTION * (fabs(linear) + square) };
 }
 
@@ -87,3 +127,6 @@ GY_INT void gy_referee_classes(double *z, int count, int y, double c, double err
     const double off = moved->share > 0 ? absolute * (2 + entropy) : fmin(relative * entropy, absolute * (1 + entropy));
     *conjugate = (struct gy_near){ c * entropy, c * off };
 }
+
+#undef ROW_FUNCTION
+#undef ROW_FAR

@@ -17,13 +17,13 @@ struct gy_glm_moved {
     double shift, side[2], share;
     const double *q;
 };
-/* Of a row whose score is near z: its loss. */
-GY_INT struct gy_near gy_referee_loss(const struct gy_glm_loss *loss, double y, double c,
-                                      struct gy_near z);
+/* Of a row whose score is near z: its loss, and by how much that changes when the score moves by grid. */
+GY_INT struct gy_near gy_referee_loss(int loss, double y, double c, struct gy_near z);
+GY_INT double gy_referee_grid(int loss, double y, double c, double z, double grid);
+/* The dual number, own form, that the slope at score z is. */
+GY_INT double gy_referee_slope(int loss, double y, double c, double z);
 /* Conjugate of a dual number, which is brought into its domain first; *pull: its coefficient, with the sign of what it adds to the scores. */
-GY_INT struct gy_near gy_referee_conjugate(const struct gy_glm_loss *loss, double y, double c,
-                                           double dual, const struct gy_glm_moved *moved,
-                                           double *pull);
+GY_INT struct gy_near gy_referee_conjugate(int loss, double y, double c, double dual, const struct gy_glm_moved *moved, double *pull);
 /* The same of a softmax: z[count] scores, all within error; z becomes the coefficients. */
 GY_INT void gy_referee_classes(double *z, int count, int y, double c, double error, const struct gy_glm_moved *moved, struct gy_near *loss,
                                struct gy_near *conjugate);
