@@ -2,6 +2,7 @@
 /* A job of workers, made of one that has servers as well. Before serving begins, and behind its
  * end, calls go to the job of all; in between to the servers. */
 #include "engine/base/hash.h"
+#include "engine/job/deal.h"
 #include "engine/job/served_parts.h"
 
 /* ---- what a net and its loop call ---- */
@@ -221,7 +222,19 @@ static void served_failed(struct gyre_job *job, int status, const char *text)
     served_base(job)->failed(job->served->all, status, text);
 }
 
+/* A server adds what workers push as branches of the same depth. */
+static int served_deal(struct gyre_job *job, int shards, int *first, int *count,
+                       struct gy_error *err)
+{
+    GY_TRY(gy_job_deal(job, shards, first, count, err));
+    if (job->uneven)
+        return GY_FAIL(err, GY_E_ARG, "%d shards cannot be dealt to %d workers: with servers each "
+                       "must have as many", shards, job->ranks);
+    return GY_OK;
+}
+
 static const struct gy_peers served_peers = {
+    .deal = served_deal,
     .note = served_note, .failed = served_failed,
     .sum = served_sum, .any = served_any, .agree = served_agree, .agree_alike = served_agree_alike,
     .follow = served_follow, .alive = served_alive, .take = served_take, .put = served_put,
