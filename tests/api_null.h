@@ -152,6 +152,10 @@ static int an_zoo_text(void) { return an_by_error(gyre_zoo_text(an_p(0, "lenet5"
 static int an_print_language(void) { return an_mute(gyre_print_language(an_p(0, &an.sink))); }
 static int an_print_knobs(void) { return an_mute(gyre_print_knobs(an_p(0, &an.sink))); }
 static int an_print_plan(void) { return an_by_net(gyre_print_plan(an_p(0, an.net), 0, an_p(1, &an.sink))); }
+static int an_print_stages(void)
+{
+    return an_by_error(gyre_print_stages(an_p(0, &an.config), 0, an_p(1, &an.sink), E));
+}
 static int an_print_config_plan(void) { return an_by_error(gyre_print_config_plan(an_p(0, &an.config), 0, an_p(1, &an.sink), E)); }
 static int an_print_bench(void) { return an_by_net(gyre_print_bench(an_p(0, an.net), 1, 0, an_p(1, &an.sink))); }
 static struct gyre_tune_config an_tune_config;

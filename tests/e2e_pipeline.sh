@@ -154,7 +154,7 @@ says "$err" '2 ranks are no whole copies of a pipeline of 3 stages'
 expect 2 run 12 "$TMP/bad" "$TMP/tiny.net" --pipeline 12 --batch 4
 says "$err" 'a pipeline of 12 stages is longer than the net, which can be cut into'
 expect 2 run 2 "$TMP/bad" "$TMP/tiny.net" --pipeline 2 --batch 4 --mem 50K
-says "$err" "fits no rank's memory: it needs [0-9]* bytes, [0-9]* too many for the limit of 52428"
+says "$err" "fits no rank's memory: it needs [0-9]* bytes, [0-9]* too many for the limit of 51200"
 expect 2 run 2 "$TMP/bad" "$TMP/tiny.net" --pipeline 2 --batch 4 --micro 3
 says "$err" 'cannot be cut into 3 equal parts'
 expect 2 run 2 "$TMP/bad" "$TMP/tiny.net" --pipeline 2 --batch 4 --accumulate 2

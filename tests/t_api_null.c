@@ -52,6 +52,7 @@ static const struct an_row {
     { "gyre_print_language", an_print_language, '=', "sink!" },
     { "gyre_print_knobs", an_print_knobs, '=', "sink!" },
     { "gyre_print_plan", an_print_plan, '=', "net! sink!" },
+    { "gyre_print_stages", an_print_stages, '=', "config! sink! error-" },
     { "gyre_print_config_plan", an_print_config_plan, '=', "config! sink! error-" },
     { "gyre_print_bench", an_print_bench, '=', "net! sink!" },
     { "gyre_tune_config_default", an_tune_default, '=', "config-" },

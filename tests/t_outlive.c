@@ -381,11 +381,17 @@ static int ol_fake_wait(struct gyre_job *job, int64_t ticket, struct gy_error *e
     return ticket + 1 < job->fd ? GY_OK : GY_FAIL(err, GY_E_PEER, "rank 1 was lost");
 }
 
+static void ol_fake_note(struct gyre_job *job, int note, int ended, int64_t step)
+{
+    (void)job, (void)note, (void)ended, (void)step;
+}
+
 /* The last sum of the step never comes. Returns 1 where weights were touched. */
 static int ol_breaks(int elastic)
 {
     static const struct gy_peers peers = { .sum = ol_fake_sum, .agree = ol_fake_agree, .deal = ol_fake_deal, .take = ol_fake_take, .put = ol_fake_put,
-                                           .turn = ol_fake_turn, .start = ol_fake_start, .test = ol_fake_test, .wait = ol_fake_wait };
+                                           .turn = ol_fake_turn, .start = ol_fake_start, .test = ol_fake_test, .wait = ol_fake_wait,
+                                           .note = ol_fake_note };
     static unsigned char images[2 * OL_BATCH * OL_SIDE * OL_SIDE], before[1 << 20];
     static const int32_t labels[2 * OL_BATCH] = { 0, 1, 2, 3, 0, 1, 2, 3 };
     const struct gyre_batch batch = { .x = images, .label = labels, .count = 2 * OL_BATCH };

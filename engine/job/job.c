@@ -336,6 +336,9 @@ static int job_roles(const struct gyre_job_config *c, struct gy_error *err)
         return GY_FAIL(err, GY_E_ARG, "job config: %d servers and sync %d: servers are for "
                        "GYRE_SYNC_SERVER and GYRE_SYNC_ASYNC, and these need "
                        "one or more", c->servers, c->sync);
+    if (c->servers > 0 && c->elastic_least > 0)
+        return GY_FAIL(err, GY_E_ARG, "job config: a job with servers cannot outlive its ranks "
+                       "(elastic)");
     if (c->wire != GYRE_WIRE_F32 && c->servers > 0)
         return GY_FAIL(err, GY_E_ARG, "job config: gradients to servers travel as f32, not as bf16 "
                        "(wire)");

@@ -3,22 +3,35 @@
  * end, calls go to the job of all; in between to the servers. */
 #include "engine/base/hash.h"
 #include "engine/job/deal.h"
+#include "engine/job/recorder.h"
 #include "engine/job/served_parts.h"
 
 /* ---- what a net and its loop call ---- */
 
 static int served_now(const struct gyre_job *job) { return job->served->phase == GY_SERVED_NOW; }
 
-/* The calls of the job of all, which are for any job, as long as it knows how to sum. */
 static const struct gy_peers *served_base(const struct gyre_job *job)
 {
     return job->served->all->peers;
+}
+
+/* The same behind the recorder, which is of the job of all alone: these calls are for any job, as
+ * long as it knows how to sum. */
+static const struct gy_peers *served_plain(const struct gyre_job *job)
+{
+    const struct gyre_job *const all = job->served->all;
+    return all->recorder ? all->recorder->inner : all->peers;
 }
 
 /* Whose sums are made: those of all ranks, or those of the workers. */
 static struct gyre_job *served_those(struct gyre_job *job)
 {
     return served_now(job) ? job : job->served->all;
+}
+
+static const struct gy_peers *served_calls_for(struct gyre_job *job)
+{
+    return served_those(job) == job ? served_plain(job) : served_base(job);
 }
 
 static int served_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err)
@@ -30,7 +43,7 @@ static int served_sum(struct gyre_job *job, float *data, int64_t count, struct g
 
 static int served_any(struct gyre_job *job, int flag, int *out, struct gy_error *err)
 {
-    return served_base(job)->any(served_those(job), flag, out, err);
+    return served_calls_for(job)->any(served_those(job), flag, out, err);
 }
 
 /* Weights of workers that do not go in step are not the same, and need not be. */
@@ -39,7 +52,7 @@ static int served_agree_alike(struct gyre_job *job, const char *what, uint64_t k
 {
     if (served_now(job) && !gy_served_lockstep(job->served))
         return GY_OK;
-    return served_base(job)->agree_alike(served_those(job), what, kind, value, err);
+    return served_calls_for(job)->agree_alike(served_those(job), what, kind, value, err);
 }
 
 static int served_agree(struct gyre_job *job, const char *what, uint64_t value,
@@ -50,7 +63,7 @@ static int served_agree(struct gyre_job *job, const char *what, uint64_t value,
 
 static int served_follow(struct gyre_job *job, int64_t *value, struct gy_error *err)
 {
-    return served_base(job)->follow(served_those(job), value, err);
+    return served_calls_for(job)->follow(served_those(job), value, err);
 }
 
 static int served_alive(struct gyre_job *job, struct gy_error *err)
@@ -61,10 +74,10 @@ static int served_alive(struct gyre_job *job, struct gy_error *err)
 static int served_take(struct gyre_job *job, size_t bytes, void **out, void **sums,
                        struct gy_error *err)
 {
-    return served_base(job)->take(job, bytes, out, sums, err);
+    return served_plain(job)->take(job, bytes, out, sums, err);
 }
 
-static void served_put(struct gyre_job *job, void *memory) { served_base(job)->put(job, memory); }
+static void served_put(struct gyre_job *job, void *memory) { served_plain(job)->put(job, memory); }
 
 static void served_turn(struct gyre_job *job, const void *memory, int sums)
 {
@@ -281,7 +294,7 @@ GY_INT int gy_served_open(struct gyre_job **out, struct gyre_job *all,
                               .local = all->local,
                               .locals = all->locals, .hosts = 1, .alloc = all->alloc,
                               .world = all->world,
-                              .served = s };
+                              .area = all->area, .served = s };
     *out = job;
     return GY_OK;
 }

@@ -13,7 +13,7 @@ static int agree_pipe(struct gyre_net *net)
     if (job->elastic || job->peers->served)
         return GY_FAIL(&net->error, GY_E_ARG, "pipeline: its job cannot %s",
                        job->elastic ? "outlive its ranks (elastic)" : "have servers");
-    if (p->sharded && (p->shards % p->ranks != 0 || (p->mine & (p->mine - 1)) != 0))
+    if (p->sharded && p->ranks > 1 && (p->shards % p->ranks != 0 || (p->mine & (p->mine - 1)) != 0))
         return GY_FAIL(&net->error, GY_E_ARG, "%d shards cannot be dealt to %d copies of the net: "
                        "each must have 1, 2, 4, 8 ... of them", p->shards, p->ranks);
     return GY_OK;
