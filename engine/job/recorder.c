@@ -41,6 +41,7 @@ static int recorder_judge(struct gyre_job *job, int status, const struct gy_erro
 
 static int64_t recorder_meet(struct gyre_job *job, int kind, int64_t bytes)
 {
+    job->recorder->inside++;
     return recorder_note(job, kind, GY_FLIGHT_BEGAN, ++job->recorder->sums, bytes);
 }
 
@@ -49,6 +50,7 @@ static int recorder_met(struct gyre_job *job, int kind, int64_t began, int statu
 {
     struct gy_recorder *const r = job->recorder;
     const int64_t ns = gy_clock_ns() - began;
+    r->inside--;
     *(r->in_step ? &r->counters.wait_ns : &r->counters.meet_ns) += ns;
     if (status >= 0)
         recorder_note(job, kind, GY_FLIGHT_ENDED, r->sums, 0);
@@ -58,6 +60,8 @@ static int recorder_met(struct gyre_job *job, int kind, int64_t began, int statu
 static int recorder_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err)
 {
     const int64_t bytes = count * (int64_t)sizeof *data;
+    if (job->recorder->inside > 0)
+        return job->recorder->inner->sum(job, data, count, err);
     const int64_t at = recorder_meet(job, GY_DOES_MEET, bytes);
     job->recorder->counters.sums++;
     job->recorder->counters.sum_bytes += bytes;

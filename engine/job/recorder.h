@@ -18,6 +18,7 @@ struct gy_recorder {
     int64_t began[GY_DOINGS];     /* mono, of what the loop has begun */
     int64_t first;               /* mono, when the loop waited for its first batch; 0: not yet */
     int in_step;
+    int inside;                  /* calls that are under way, which sum by themselves */
     int told;                    /* it is noted that a rank is lost */
 };
 

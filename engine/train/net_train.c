@@ -341,6 +341,7 @@ static void train_pack(const struct train_run *run, struct train_state *s)
 static void train_unpack(struct train_run *run, const struct train_state *s)
 {
     run->done = s->done;
+    run->before = s->done - 1;
     run->concluded = s->concluded;
     run->epoch = s->epoch;
     run->row = s->row;
