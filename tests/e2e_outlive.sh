@@ -6,7 +6,7 @@
 make_images "$TMP/data/train" 4 64 20 1
 make_images "$TMP/data/test" 4 5 20 2
 tiny_net >"$TMP/tiny.net"
-steps=480
+steps=1920
 last=checkpoint-$steps.safetensors
 
 # train FOLDER OPTIONS...
