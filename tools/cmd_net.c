@@ -8,7 +8,8 @@
 struct net_values {
     int64_t batch, accumulate, recompute, infer, json, runs, csv, any_order, optimizer, classes, size, channels;
     int64_t shards, sync_bn, pipeline, micro, stage_schedule;
-    double bucket, mem;
+    int64_t mem;
+    double bucket;
     const char *out;
     struct gyre_job *job;
     struct cli_net_options net;
@@ -34,7 +35,7 @@ static const struct cli_option plan_rows[] = {
     { "micro", "M", "4", "equal parts of --batch that go through the stages", CLI_WHOLE, AT(micro), 1, 1 << 20 },
     { "stage-schedule", "1f1b|gpipe", "1f1b", "order of a stage's passes", CLI_CHOICE,
       AT(stage_schedule), 0, 0 },
-    { "mem", "X", "0", "megabytes for a stage's tensors; 0: any", CLI_REAL, AT(mem), 0, 1e9 },
+    { "mem", "SIZE", NULL, "memory for the tensors of a stage; default: any", CLI_SIZE, AT(mem), 0, 0 },
     { "json", NULL, NULL, "one JSON object", CLI_FLAG, AT(json), 0, 0 },
 };
 static const struct cli_option bench_rows[] = {
@@ -105,7 +106,7 @@ static int plan_stages(const struct net_values *v, const char *name)
     config.accumulate = v->shards ? 1 : (int)v->micro;
     config.batch = (int)(v->shards ? v->batch : v->batch / v->micro);
     config.stage_schedule = v->stage_schedule ? GYRE_GPIPE : GYRE_1F1B;
-    config.stage_bytes = (size_t)(v->mem * 1048576);
+    config.stage_bytes = (size_t)v->mem;
     if (gyre_print_stages(&config, (int)v->json, &cli_stdout, &error) != GYRE_OK)
         code = cli_error(&error);
     free(text);

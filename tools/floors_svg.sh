@@ -15,7 +15,7 @@ table()
 4 1 1 1 dae8fc engine/plan | fusion, memory, programs of ops
 5 1 1 1 dae8fc engine/text | net text, layers, graph, zoo
 2 2 2 1 e2efda engine/job | peers.h: what ranks ask of each other
-4 1 2 1 e2efda net/comm | ranks meet, who is lost
+4 1 2 1 e2efda net/comm, net/server | ranks meet, who is lost; servers
 5 1 2 1 e2efda net/schedule | allreduce as data, its proof
 6 1 2 1 e2efda net/transport | shared memory, TCP, UCX
 6 1 0 2 dae8fc kernels, io | ops on CPU and CUDA; images, rows, files (neither includes the other)
@@ -31,8 +31,8 @@ engine/plan > engine/text
 engine/text > kernels, io
 engine/glm > kernels, io
 engine/glm > engine/job
-engine/job > net/comm
-net/comm > net/schedule
+engine/job > net/comm, net/server
+net/comm, net/server > net/schedule
 net/schedule > net/transport
 net/transport > engine/base
 kernels, io > engine/base
