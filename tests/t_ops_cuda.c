@@ -584,7 +584,8 @@ static void opc_ceiling_matrix(struct opc_run *run, int compile)
     if (module)
         api->dr_module_unload(module);
     gy_cuda_image_free(&unit.image);
-    run->backend->mem_put(run->self, args.ptr[GY_Y], 0, GY_MEM_DEVICE);
+    if (args.ptr[GY_Y])
+        run->backend->mem_put(run->self, args.ptr[GY_Y], 0, GY_MEM_DEVICE);
 }
 
 static void opc_check_covered(struct opc_run *run)

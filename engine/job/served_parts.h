@@ -10,12 +10,10 @@
 #include "net/server/slices.h"
 
 /* Tags of the messages between a worker and a server, each way. */
-enum gy_served_tag {
-    GY_SERVED_TALK = GY_NET_MESSAGE_TAG + 0x5000000, /* frames alone */
-    GY_SERVED_SUMS,
-    GY_SERVED_ALL,    /* what a server holds */
-    GY_SERVED_SLICES  /* the first slice's; the next ones follow */
-};
+#define GY_SERVED_TALK (GY_NET_MESSAGE_TAG + 0x5000000u) /* frames alone */
+#define GY_SERVED_SUMS (GY_SERVED_TALK + 1u)
+#define GY_SERVED_ALL (GY_SERVED_TALK + 2u)    /* what a server holds */
+#define GY_SERVED_SLICES (GY_SERVED_TALK + 3u) /* the first slice's; the next ones follow */
 
 /* Two messages, one each way, with a frame at the begin of each. */
 struct gy_served_lane {
