@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* decoder.h: memory for decoding: one block, handed out upwards, forgotten at once. */
+/* decoder.h: the memory of one thread that decodes images. It is one block, from which pieces are
+ * taken upwards and which is empty again for the next image, so that a decoder can leak nothing. The
+ * block is reserved at once; its pages are touched only as images need them. */
 #ifndef GY_DECODER_H
 #define GY_DECODER_H
 #include "engine/base/mem.h"
 
-/* Per-thread memory for decoding: one block of limit_bytes, taken at once but touched only as images need it, reset for
- * each image. */
 #define GY_DECODER_BYTES ((size_t)256 << 20) /* enough for 20 million pixels of any JPEG */
 
 struct gy_decoder {

@@ -3,6 +3,7 @@
  * has one writer; the other end reads it with acquire, so it sees what was put there before. A
  * message travels in pieces, between which announcements go the same way. A large message is
  * written and read at the same time, through a ring that stays in the caches. */
+#include "net/transport/request_list.h"
 #include "net/transport/shared.h"
 #include "net/transport/tags.h"
 
@@ -26,14 +27,11 @@ struct shared_ring {
     unsigned char pad2[GY_CACHE_LINE - sizeof(uint64_t)];
     unsigned char bytes[];
 };
-struct shared_list {
-    struct gy_net_request *first, *last;
-};
 struct shared_peer {
     int rank; /* of the job */
     struct shared_ring *out, *in;
     uint64_t written, read; /* this end's counters of out, in */
-    struct shared_list sends, receives;
+    struct gy_net_request_list sends, receives;
     struct gy_net_request *unsaid;            /* the first receive that was not announced */
     struct gy_net_request *sending, *filling; /* in pieces; out_done, in_done of their bytes */
     size_t out_done, in_done;
@@ -70,27 +68,9 @@ static struct shared_ring *shared_ring(const struct gy_net_shared *s, int from, 
 
 /* ---- requests ---- */
 
-static void shared_append(struct shared_list *list, struct gy_net_request *r)
+static void shared_end(struct gy_net_request_list *list, struct gy_net_request *r, int state)
 {
-    r->next = NULL;
-    r->prev = list->last;
-    if (list->last)
-        list->last->next = r;
-    else
-        list->first = r;
-    list->last = r;
-}
-
-static void shared_end(struct shared_list *list, struct gy_net_request *r, int state)
-{
-    if (r->prev)
-        r->prev->next = r->next;
-    else
-        list->first = r->next;
-    if (r->next)
-        r->next->prev = r->prev;
-    else
-        list->last = r->prev;
+    gy_net_list_remove(list, r);
     __atomic_store_n(&r->state, state, __ATOMIC_RELEASE);
 }
 
@@ -104,7 +84,7 @@ static int shared_post(void *self, struct gy_net_request *r, struct gy_error *er
     if (!gy_net_tags_take(&p->tags, r->tag, &s->alloc))
         return GY_NOMEM(err, "the tags of messages", sizeof(struct gy_net_tag));
     r->state = GY_NET_PENDING;
-    shared_append(r->sends ? &p->sends : &p->receives, r);
+    gy_net_list_append(r->sends ? &p->sends : &p->receives, r);
     if (!r->sends && !p->unsaid)
         p->unsaid = r;
     return GY_OK;
@@ -277,7 +257,7 @@ static int shared_progress(void *self, struct gy_error *err)
     return GY_OK;
 }
 
-static void shared_lose(struct shared_list *list)
+static void shared_lose(struct gy_net_request_list *list)
 {
     while (list->first)
         shared_end(list, list->first, GY_NET_LOST);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "engine/base/clock.h"
+#include "net/transport/request_list.h"
 #include "net/transport/stream.h"
 #include "net/transport/tags.h"
 
@@ -50,9 +51,6 @@ struct stream_early {
     size_t bytes;
     unsigned char data[];
 };
-struct stream_list {
-    struct gy_net_request *first, *last;
-};
 struct gy_net_stream {
     struct gy_alloc alloc;
     struct gy_net_tally *tally;
@@ -64,7 +62,7 @@ struct gy_net_stream {
     int unasked;                     /* receives were posted since the last question */
     unsigned looks, looked;          /* at a message that nobody waits for; in which call last */
     int64_t moved;                   /* when bytes came last */
-    struct stream_list sends, receives;
+    struct gy_net_request_list sends, receives;
     struct gy_net_tags tags;
     struct stream_line out, out_end, in, in_end; /* of the messages under way, with what ends them */
     struct gy_net_code out_code, in_code;
@@ -84,40 +82,17 @@ struct gy_net_stream {
 
 /* ---- requests ---- */
 
-static void stream_append(struct stream_list *list, struct gy_net_request *r)
-{
-    r->next = NULL;
-    r->prev = list->last;
-    if (list->last)
-        list->last->next = r;
-    else
-        list->first = r;
-    list->last = r;
-}
-
-static void stream_remove(struct stream_list *list, struct gy_net_request *r)
-{
-    if (r->prev)
-        r->prev->next = r->next;
-    else
-        list->first = r->next;
-    if (r->next)
-        r->next->prev = r->prev;
-    else
-        list->last = r->prev;
-}
-
 static void stream_finish(struct gy_net_stream *s, struct gy_net_request *r, int state)
 {
     s->tally->ended++;
     __atomic_store_n(&r->state, state, __ATOMIC_RELEASE);
 }
 
-static void stream_lose(struct gy_net_stream *s, struct stream_list *list)
+static void stream_lose(struct gy_net_stream *s, struct gy_net_request_list *list)
 {
     while (list->first) {
         struct gy_net_request *const r = list->first;
-        stream_remove(list, r);
+        gy_net_list_remove(list, r);
         stream_finish(s, r, GY_NET_LOST);
     }
 }
@@ -302,7 +277,7 @@ static size_t stream_write(struct gy_net_stream *s)
         s->out_done += n > 0 ? (size_t)n : 0;
         s->writable = n > 0 && (size_t)n == asked;
         if (s->out_done == s->out_bytes && s->sending) {
-            stream_remove(&s->sends, s->sending);
+            gy_net_list_remove(&s->sends, s->sending);
             stream_finish(s, s->sending, GY_NET_DONE);
             s->sending = NULL;
         }
@@ -321,7 +296,7 @@ static int stream_place(struct gy_net_stream *s)
     if (r) {
         if (r->bytes != s->in.value)
             return -1;
-        stream_remove(&s->receives, r);
+        gy_net_list_remove(&s->receives, r);
         s->came += stream_weight(r->bytes);
         s->filling = r;
         s->to = r->buffer;
@@ -506,7 +481,7 @@ static int stream_post_send(struct gy_net_stream *s, struct gy_net_request *r)
     if (!gy_net_tags_take(&s->tags, r->tag, &s->alloc))
         return GY_E_NOMEM;
     const int alone = !s->sends.first && s->fd >= 0;
-    stream_append(&s->sends, r);
+    gy_net_list_append(&s->sends, r);
     if (alone)
         stream_write(s);
     return GY_OK;
@@ -520,7 +495,7 @@ static int stream_post_receive(struct gy_net_stream *s, struct gy_net_request *r
     tag->posted++;
     s->unasked = 1;
     s->asks |= r->bytes > STREAM_WINDOW / 2;
-    stream_append(&s->receives, r);
+    gy_net_list_append(&s->receives, r);
     return GY_OK;
 }
 
