@@ -110,8 +110,8 @@ class Trainer:
         return loss.item()
 
 
-def train(net, pixels, labels, options):
-    """Seconds and the mean loss of the last epoch."""
+def train(net, pixels, labels, test, options):
+    """Seconds and the mean loss of the last epoch. With --curve a row an epoch is written: the clock stands while it tests."""
     trainer, random = Trainer(net.train(), options), np.random.default_rng(options.seed)
     each = len(pixels) // options.batch
     steps, warm, total = each * options.epochs, round(options.warm * each), 0.0
@@ -119,14 +119,19 @@ def train(net, pixels, labels, options):
     state = {key: value.clone() for key, value in net.state_dict().items()}
     trainer.loss(tensor(pixels[first]), torch.from_numpy(labels[first]))  # compiles; leaves running statistics, taken back:
     net.load_state_dict(state)
-    begin = time.perf_counter()
+    begin, curve = time.perf_counter(), open(options.curve, "w") if options.curve else None
     for epoch in range(options.epochs):
         order, total = random.permutation(len(pixels)), 0.0
         for i in range(each):
             chosen = order[i * options.batch : (i + 1) * options.batch]
             total += trainer.step(tensor(augment(pixels[chosen], random, 2)), torch.from_numpy(labels[chosen]),
                                   rate_at(epoch * each + i, steps, warm, options))
-        print("epoch %d loss %.4f, %.1f s" % (epoch + 1, total / each, time.perf_counter() - begin), file=sys.stderr, flush=True)
+        seconds = time.perf_counter() - begin
+        print("epoch %d loss %.4f, %.1f s" % (epoch + 1, total / each, seconds), file=sys.stderr, flush=True)
+        if curve:
+            print("%d,%.2f,%.4f" % (epoch + 1, seconds, evaluate(net, *test)), file=curve, flush=True)
+            net.train()
+            begin = time.perf_counter() - seconds
     return time.perf_counter() - begin, total / each
 
 
@@ -153,6 +158,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--start", help="weights to begin with; default: made here")
+    parser.add_argument("--curve", help="file for a row an epoch: epoch, seconds of training, test accuracy")
     parser.add_argument("--write-start", help="writes the weights to begin with, and ends")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -164,8 +170,9 @@ def main():
     if options.start:
         net.load_state_dict(load_file(options.start), strict=False)
     net = net.to(memory_format=torch.channels_last)
-    seconds, loss = train(net, pixels, labels, options)
-    accuracy = evaluate(net, *load(os.path.join(options.folder, "test")))
+    test = load(os.path.join(options.folder, "test"))
+    seconds, loss = train(net, pixels, labels, test, options)
+    accuracy = evaluate(net, *test)
     print(json.dumps({"side": "pytorch", "version": torch.__version__, "type": options.dtype, "mode": options.mode,
                       "epochs": options.epochs, "seconds": round(seconds, 2), "loss": round(loss, 4),
                       "test_accuracy": round(float(accuracy), 4)}))
