@@ -113,11 +113,9 @@ static void shared_copy_in(struct gy_net_shared *s, struct shared_peer *p, const
     p->written += shared_padded(bytes);
 }
 
-static void shared_write(struct gy_net_shared *s, struct shared_peer *p,
-                         const struct shared_frame *frame, const void *bytes)
+/* What was copied in can be read from here on. */
+static void shared_publish(struct shared_peer *p)
 {
-    shared_copy_in(s, p, frame, sizeof *frame);
-    shared_copy_in(s, p, bytes, (size_t)frame->piece);
     __atomic_store_n(&p->out->written, p->written, __ATOMIC_RELEASE);
 }
 
@@ -126,7 +124,8 @@ static void shared_announce(struct gy_net_shared *s, struct shared_peer *p)
     for (; p->unsaid && shared_space(s, p) >= sizeof(struct shared_frame);
          p->unsaid = p->unsaid->next) {
         const struct shared_frame frame = { .kind = SHARED_WANT, .tag = p->unsaid->tag };
-        shared_write(s, p, &frame, NULL);
+        shared_copy_in(s, p, &frame, sizeof frame);
+        shared_publish(p);
     }
 }
 
@@ -157,7 +156,9 @@ static int shared_send_piece(struct gy_net_shared *s, struct shared_peer *p)
         return 0;
     const size_t piece = shared_min(shared_min(left, SHARED_PIECE), space - head);
     const struct shared_frame frame = { SHARED_PIECE_OF, r->tag, piece, r->bytes };
-    shared_write(s, p, &frame, (const unsigned char *)r->buffer + p->out_done);
+    shared_copy_in(s, p, &frame, sizeof frame);
+    shared_copy_in(s, p, (const unsigned char *)r->buffer + p->out_done, piece);
+    shared_publish(p);
     p->out_done += piece;
     if (p->out_done == r->bytes) {
         shared_end(&p->sends, r, GY_NET_DONE);
