@@ -115,6 +115,7 @@ struct gy_op {
     int32_t code;                /* enum gy_opcode */
     int32_t dtype;               /* of activations and their gradients */
     int32_t act;                 /* enum gy_act, where the op has one; of linear models a loss */
+    float act_param;             /* of an activation that has a parameter */
     int32_t id;                  /* number of the layer; dropout's stream */
     uint32_t flags;              /* enum gy_op_flags */
     int32_t span_count;

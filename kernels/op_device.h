@@ -24,7 +24,7 @@ enum gy_role {
     GY_ROLES
 };
 
-enum gy_act { GY_ACT_NONE, GY_ACT_RELU, GY_ACT_RELU6, GY_ACT_SIGMOID, GY_ACT_TANH, GY_ACTS };
+enum gy_act { GY_ACT_NONE, GY_ACT_RELU, GY_ACT_RELU6, GY_ACT_SIGMOID, GY_ACT_TANH, GY_ACT_LEAKY, GY_ACTS };
 
 enum gy_op_flags {
     GY_F_ADD_DX = 1,   /* DX += instead of DX = */

@@ -78,9 +78,12 @@ static const char *const op_role_names[GY_ROLES] = {
 };
 
 static const struct gy_act_row op_acts[GY_ACTS] = {
-    { "", GY_ACT_IS_CLAMP, -INFINITY, INFINITY, 0, 0 }, { "relu", GY_ACT_IS_CLAMP, 0, INFINITY, 0, 0 },
-    { "relu6", GY_ACT_IS_CLAMP, 0, 6, 0, 0 },           { "sigmoid", GY_ACT_IS_CURVE, -INFINITY, INFINITY, 0, 1 },
-    { "tanh", GY_ACT_IS_CURVE, -INFINITY, INFINITY, 1, 0 },
+    { "", GY_ACT_IS_CLAMP, -INFINITY, INFINITY, 0, 0, 0, 0 },
+    { "relu", GY_ACT_IS_CLAMP, 0, INFINITY, 0, 0, 0, 0 },
+    { "relu6", GY_ACT_IS_CLAMP, 0, 6, 0, 0, 0, 0 },
+    { "sigmoid", GY_ACT_IS_CURVE, -INFINITY, INFINITY, 0, 1, 1, 0 },
+    { "tanh", GY_ACT_IS_CURVE, -INFINITY, INFINITY, 1, 0, 1, 0 },
+    { "leaky", GY_ACT_IS_CURVE, -INFINITY, INFINITY, 1, 0, 0, 1 },
 };
 static const uint8_t op_dtype_bytes[GY_DTYPES] = { 4, 2, 2, 4, 1 };
 

@@ -13,12 +13,14 @@ struct gy_op_row {
 
 GY_INT const struct gy_op_row *gy_op_row(int code);
 GY_INT const char *gy_role_name(int role);
-/* An activation. A clamp goes through the vector kernels, and its gradient is dy where y is inside lo and hi, else 0. A curve is a
- * loop of its own, and its slope is slope0 + y (slope1 - y) of its output y. */
+/* An activation. A clamp goes through the vector kernels: its gradient is dy where y is inside lo
+ * and hi, else 0. A curve is a loop of its own: its slope is slope0 + y (slope1 - square y) of its
+ * output y, and its parameter below 0 where it bends there. */
 struct gy_act_row {
     const char *name;
     enum { GY_ACT_IS_CLAMP = 1, GY_ACT_IS_CURVE } kind;
-    float lo, hi, slope0, slope1;
+    float lo, hi, slope0, slope1, square;
+    int bends;
 };
 GY_INT const struct gy_act_row *gy_act_row(int act);
 static inline int gy_act_is_curve(int act) { return gy_act_row(act)->kind == GY_ACT_IS_CURVE; }
@@ -26,6 +28,12 @@ static inline void gy_act_limits(int act, float *lo, float *hi)
 {
     *lo = gy_act_row(act)->lo;
     *hi = gy_act_row(act)->hi;
+}
+/* Of a curve, at its output y. */
+static inline float gy_act_slope(int act, float param, float y)
+{
+    const struct gy_act_row *const row = gy_act_row(act);
+    return row->bends && !(y > 0) ? param : row->slope0 + y * (row->slope1 - row->square * y);
 }
 GY_INT size_t gy_dtype_bytes(int dtype);
 GY_INT int64_t gy_op_flops(const struct gy_op *op);   /* multiplications and additions */

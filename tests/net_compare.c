@@ -100,7 +100,8 @@ static void compare_seen(void *user, int node, double *values, int64_t count)
     struct compare_watch *w = user;
     const struct gy_graph *g = w->t->graph;
     const int layer = g->nodes[node].layer;
-    if (w->noise <= 0 && !w->back && (layer == GY_LAYER_RELU || layer == GY_LAYER_RELU6 || layer == GY_LAYER_MAXPOOL))
+    if (w->noise <= 0 && !w->back && (layer == GY_LAYER_RELU || layer == GY_LAYER_RELU6 || layer == GY_LAYER_LEAKY ||
+                                       layer == GY_LAYER_MAXPOOL))
         compare_count_kinks(w, node, values, count);
     if (w->noise <= 0)
         return;

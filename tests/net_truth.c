@@ -118,6 +118,14 @@ static void truth_act(const struct truth_layer *l)
     const int kind = l->node->layer;
     for (int64_t at = 0; at < l->count; at++) {
         const double x = l->x[at], clamped = x < 0 ? 0 : kind == GY_LAYER_RELU6 && x > 6 ? 6 : x;
+        const double bent = x > 0 ? 1 : (double)l->node->f[0];
+        if (kind == GY_LAYER_LEAKY) {
+            if (l->back)
+                l->dx[at] += l->dy[at] * bent;
+            else
+                l->y[at] = x * bent;
+            continue;
+        }
         const double y = kind == GY_LAYER_TANH ? tanh(x) : kind == GY_LAYER_SIGMOID ? 1 / (1 + exp(-x)) : clamped;
         const double slope = kind == GY_LAYER_TANH ? 1 - y * y : kind == GY_LAYER_SIGMOID ? y * (1 - y) : x > 0 && y == x;
         if (l->back)
@@ -285,7 +293,8 @@ static void truth_loss(const struct truth_layer *l)
 static void (*const truth_layers[GY_LAYERS])(const struct truth_layer *) = {
     [GY_LAYER_INPUT] = truth_input,   [GY_LAYER_CONV] = truth_conv,         [GY_LAYER_LINEAR] = truth_conv,
     [GY_LAYER_BN] = truth_norm,       [GY_LAYER_RELU] = truth_act,          [GY_LAYER_RELU6] = truth_act,
-    [GY_LAYER_SIGMOID] = truth_act,   [GY_LAYER_TANH] = truth_act,          [GY_LAYER_MAXPOOL] = truth_pool,
+    [GY_LAYER_SIGMOID] = truth_act,   [GY_LAYER_TANH] = truth_act,          [GY_LAYER_LEAKY] = truth_act,
+    [GY_LAYER_MAXPOOL] = truth_pool,
     [GY_LAYER_AVGPOOL] = truth_pool,  [GY_LAYER_GAP] = truth_pool,          [GY_LAYER_LRN] = truth_lrn,
     [GY_LAYER_DROPOUT] = truth_dropout, [GY_LAYER_ADD] = truth_add,         [GY_LAYER_CONCAT] = truth_concat,
     [GY_LAYER_FLATTEN] = truth_add,   [GY_LAYER_SHORTCUT] = truth_shortcut, [GY_LAYER_SOFTMAX] = truth_loss,

@@ -325,6 +325,8 @@ static void op_memory_make(struct op_memory *m, const struct op_case *c, uint64_
     }
 }
 
+#define OP_ACT_PARAM 0.1875f /* of activations that have one: three sixteenths, a bf16 */
+
 enum op_side { OP_KERNEL, OP_TRUTH, OP_SIZE };
 
 static struct gy_op op_record(const struct op_case *c, struct op_memory *m, enum op_side side)
@@ -332,6 +334,7 @@ static struct gy_op op_record(const struct op_case *c, struct op_memory *m, enum
     struct gy_op op = gy_op_make(c->code, "case", &c->geom);
     op.dtype = side == OP_KERNEL ? c->dtype : GY_F32;
     op.act = side == OP_SIZE ? GY_ACT_NONE : c->act;
+    op.act_param = OP_ACT_PARAM;
     op.id = 3;
     op.flags = c->flags;
     op.spans = c->spans ? m->spans : NULL;

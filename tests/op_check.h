@@ -11,7 +11,7 @@ static int op_quiet; /* the tests of the test: complaints are only counted */
 /* The case for tools/lab/op_bound.h; the memory stays the case's. */
 static struct gy_bound op_bound(const struct op_case *c, const struct op_memory *m)
 {
-    struct gy_bound b = { .code = c->code, .act = c->act, .dtype = c->dtype, .geom = c->geom, .whole = c->values == OP_POWERS };
+    struct gy_bound b = { .code = c->code, .act = c->act, .act_param = OP_ACT_PARAM, .dtype = c->dtype, .geom = c->geom, .whole = c->values == OP_POWERS };
     for (int role = 0; role < GY_ROLES; role++) {
         b.truth[role] = m->t[role].truth;
         b.size[role] = m->t[role].size;

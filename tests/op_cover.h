@@ -89,6 +89,7 @@ static struct gy_op cover_op(const struct op_case *c, struct gy_span spans[8])
     struct gy_op op = gy_op_make(c->code, "case", &c->geom);
     op.dtype = c->dtype;
     op.act = c->act;
+    op.act_param = OP_ACT_PARAM;
     op.flags = c->flags;
     op.span_count = c->spans;
     op.spans = c->spans ? spans : NULL;

@@ -36,6 +36,7 @@ static struct gy_op grad_op(const struct grad_chain *c, struct grad_memory *m, i
 {
     struct gy_op op = gy_op_make(code, "gradient", &c->geom);
     op.act = c->act;
+    op.act_param = OP_ACT_PARAM;
     op.id = 3;
     op.u = &m->u;
     memcpy(op.f, c->f, sizeof op.f);

@@ -154,6 +154,7 @@ static void known_act(struct known *k, int act)
     known_fill(k, GY_X, 1, 5, 0);
     known_output(k, GY_Y);
     k->op.act = act;
+    k->op.act_param = OP_ACT_PARAM;
     known_go(k);
 }
 
@@ -249,6 +250,8 @@ static void op_known(void)
     KNOWN_SAME(&k, GY_Y, sigmoid);
     known_act(&k, GY_ACT_TANH);
     KNOWN_SAME(&k, GY_Y, tanh);
+    known_act(&k, GY_ACT_LEAKY);
+    KNOWN_SAME(&k, GY_Y, leaky);
     known_lrn(&k, 5);
     KNOWN_SAME(&k, GY_Y, lrn5);
     known_lrn(&k, 4);

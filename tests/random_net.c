@@ -167,6 +167,8 @@ static int rnet_bn(struct rnet *g, int v)
 static int rnet_act(struct rnet *g, int v)
 {
     const int drawn = random_below(&g->d, GY_ACTS + 1);
+    if (drawn - 1 == GY_ACT_LEAKY && random_percent(&g->d, 70))
+        return rnet_same(g, v, random_percent(&g->d, 50) ? "leaky slope 0.25" : "leaky slope 0.7");
     return rnet_same(g, v, gy_act_row(drawn < GY_ACT_RELU + 2 ? GY_ACT_RELU : drawn - 1)->name);
 }
 

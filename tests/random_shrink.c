@@ -65,6 +65,7 @@ void random_net_words(const struct gy_node *node, char *words, size_t room)
         break;
     case GY_LAYER_LRN: words_put(&w, " %d alpha %.9g beta %.9g k %.9g", g->r, b, c, a); break;
     case GY_LAYER_DROPOUT: words_put(&w, " %.9g", a); break;
+    case GY_LAYER_LEAKY: words_put(&w, " slope %.9g", a); break;
     case GY_LAYER_SHORTCUT:
         words_put(&w, " %d", g->k);
         shrink_pair(&w, "stride", g->stride_h, g->stride_w, 1, 1);

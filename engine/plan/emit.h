@@ -19,6 +19,7 @@ struct gy_emit_node {
     int user;      /* the last of them */
     int last_use;  /* highest node that reads it; itself when none */
     int act;       /* of a head: activation done with it */
+    float act_param; /* its parameter */
     int res;       /* of a head: head of the value that is added, or -1 */
     int through;   /* of a batch norm: its output is not made, the norm that adds it makes it of what this one reads */
     int bn;        /* of a conv: batch norm that follows: its statistics (training) or its fold (evaluation); -1 */
@@ -47,6 +48,7 @@ struct gy_emit {
 GY_INT int gy_emit_fuse(struct gy_emit *e);                  /* fuse.c: fills nodes; GY_E_NOMEM */
 GY_INT int gy_emit_added(const struct gy_emit *e, int bn, struct gy_op *op); /* fuse.c: head of what bn's op adds, -1: nothing; sets how */
 GY_INT int gy_emit_act(int layer);                           /* fuse.c: enum gy_act of an activation layer, else 0 */
+GY_INT void gy_emit_set_act(const struct gy_emit *e, int node, struct gy_op *op); /* fuse.c: what node ends with */
 GY_INT void gy_emit_forward(struct gy_emit *e, int node);    /* emit_forward.c */
 GY_INT struct gy_op gy_emit_input(const struct gy_emit *e, int node); /* emit_forward.c: the input's op, Y still missing */
 GY_INT void gy_emit_backward(struct gy_emit *e, int node);   /* emit_backward.c */

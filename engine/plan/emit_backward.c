@@ -58,7 +58,7 @@ static struct gy_op bwd_apply(struct gy_emit *e, int bn)
 {
     const struct gy_emit_node *n = &e->nodes[bn];
     struct gy_op op = bwd_op(e, GY_OP_BN_APPLY, bn);
-    op.act = n->act;
+    gy_emit_set_act(e, bn, &op);
     op.tensor[GY_X] = bwd_value(e, bwd_input(e, bn, 0));
     const int added = gy_emit_added(e, bn, &op);
     op.tensor[GY_RES] = added < 0 ? -1 : bwd_value(e, added);
@@ -100,7 +100,7 @@ static int bwd_through_act(struct gy_emit *e, int i)
     if (n->act == GY_ACT_NONE)
         return n->gradient;
     struct gy_op op = bwd_op(e, GY_OP_ACT_BWD, i);
-    op.act = n->act;
+    gy_emit_set_act(e, i, &op);
     op.geom.c = op.geom.k;
     op.geom.h = op.geom.p;
     op.geom.w = op.geom.q;
@@ -172,7 +172,7 @@ static void bwd_bn(struct gy_emit *e, int i)
     const struct gy_node *node = &e->b->graph->nodes[i];
     struct gy_emit_node *n = &e->nodes[i];
     struct gy_op s = bwd_op(e, GY_OP_BN_SUMS, i);
-    s.act = n->act;
+    gy_emit_set_act(e, i, &s);
     s.tensor[GY_DY] = n->gradient;
     s.tensor[GY_X] = bwd_value(e, bwd_input(e, i, 0));
     s.tensor[GY_MEAN] = n->mean;
@@ -211,7 +211,7 @@ static void bwd_bn(struct gy_emit *e, int i)
 static void bwd_act(struct gy_emit *e, int i)
 {
     struct gy_op op = bwd_op(e, GY_OP_ACT_BWD, i);
-    op.act = gy_emit_act(e->b->graph->nodes[i].layer);
+    gy_emit_set_act(e, i, &op);
     op.tensor[GY_DY] = e->nodes[i].gradient;
     op.tensor[GY_Y] = e->nodes[i].value;
     bwd_put_to(e, &op, bwd_input(e, i, 0));
@@ -255,7 +255,7 @@ static void bwd_add(struct gy_emit *e, int i)
     const struct gy_emit_node *n = &e->nodes[i];
     for (int k = 0; k < e->b->graph->nodes[i].input_count; k++) {
         struct gy_op op = bwd_op(e, GY_OP_ADD_BWD, i);
-        op.act = n->act;
+        gy_emit_set_act(e, i, &op);
         op.tensor[GY_DY] = n->gradient;
         op.tensor[GY_Y] = n->act == GY_ACT_NONE ? -1 : n->value;
         bwd_put_to(e, &op, bwd_input(e, i, k));
@@ -292,14 +292,17 @@ GY_INT void gy_emit_backward(struct gy_emit *e, int node)
 {
     static void (*const emit[GY_LAYERS])(struct gy_emit *, int) = {
         [GY_LAYER_CONV] = bwd_conv,     [GY_LAYER_LINEAR] = bwd_conv,   [GY_LAYER_BN] = bwd_bn,
-        [GY_LAYER_RELU] = bwd_act,      [GY_LAYER_RELU6] = bwd_act,     [GY_LAYER_SIGMOID] = bwd_act,
-        [GY_LAYER_TANH] = bwd_act,      [GY_LAYER_MAXPOOL] = bwd_one,   [GY_LAYER_AVGPOOL] = bwd_one,
+        [GY_LAYER_MAXPOOL] = bwd_one,   [GY_LAYER_AVGPOOL] = bwd_one,
         [GY_LAYER_GAP] = bwd_one,       [GY_LAYER_LRN] = bwd_one,       [GY_LAYER_DROPOUT] = bwd_dropout,
         [GY_LAYER_ADD] = bwd_add,       [GY_LAYER_CONCAT] = bwd_concat, [GY_LAYER_SHORTCUT] = bwd_one,
         [GY_LAYER_SOFTMAX] = bwd_loss,  [GY_LAYER_MSE] = bwd_loss,
     };
     const int layer = e->b->graph->nodes[node].layer;
     const int reached = e->nodes[node].gradient >= 0 || layer == GY_LAYER_SOFTMAX || layer == GY_LAYER_MSE;
-    if (e->nodes[node].head == node && emit[layer] && reached)
+    if (e->nodes[node].head != node || !reached)
+        return;
+    if (gy_emit_act(layer))
+        bwd_act(e, node);
+    else if (emit[layer])
         emit[layer](e, node);
 }

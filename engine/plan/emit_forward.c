@@ -46,7 +46,7 @@ static struct gy_op fwd_simple(struct gy_emit *e, int i, int code)
     struct gy_op op = fwd_op(e, code, node);
     op.tensor[GY_X] = fwd_value(e, node, 0);
     op.tensor[GY_Y] = e->nodes[i].value = fwd_tensor_like(e, &e->b->graph->nodes[e->nodes[i].tail], "", op.dtype);
-    op.act = e->nodes[i].act;
+    gy_emit_set_act(e, i, &op);
     return op;
 }
 
@@ -168,8 +168,7 @@ static void fwd_bn(struct gy_emit *e, int i)
 
 static void fwd_act(struct gy_emit *e, int i)
 {
-    struct gy_op op = fwd_simple(e, i, GY_OP_ACT);
-    op.act = gy_emit_act(e->b->graph->nodes[i].layer);
+    const struct gy_op op = fwd_simple(e, i, GY_OP_ACT);
     fwd_put(e, &op);
 }
 
@@ -190,6 +189,7 @@ static void fwd_maxpool(struct gy_emit *e, int i)
     if (e->train)
         op.tensor[GY_ARG] = e->nodes[i].arg = fwd_tensor_like(e, node, ".arg", GY_U8);
     act.act = op.act;
+    act.act_param = op.act_param;
     op.act = GY_ACT_NONE;
     if (act.act != GY_ACT_NONE)
         op.tensor[GY_Y] = act.tensor[GY_X] = fwd_tensor_like(e, node, ".max", op.dtype);
@@ -210,7 +210,7 @@ static void fwd_add(struct gy_emit *e, int i)
         struct gy_op op = fwd_simple(e, i, GY_OP_ADD);
         op.tensor[GY_X] = sum;
         op.tensor[GY_RES] = fwd_value(e, node, k);
-        op.act = k + 1 == node->input_count ? e->nodes[i].act : GY_ACT_NONE;
+        op.act = k + 1 == node->input_count ? op.act : GY_ACT_NONE;
         sum = op.tensor[GY_Y];
         fwd_put(e, &op);
     }
@@ -253,12 +253,16 @@ GY_INT void gy_emit_forward(struct gy_emit *e, int node)
 {
     static void (*const emit[GY_LAYERS])(struct gy_emit *, int) = {
         [GY_LAYER_INPUT] = fwd_input,   [GY_LAYER_CONV] = fwd_conv,   [GY_LAYER_LINEAR] = fwd_conv,
-        [GY_LAYER_BN] = fwd_bn,         [GY_LAYER_RELU] = fwd_act,    [GY_LAYER_RELU6] = fwd_act,
-        [GY_LAYER_SIGMOID] = fwd_act,   [GY_LAYER_TANH] = fwd_act,    [GY_LAYER_MAXPOOL] = fwd_maxpool,
-        [GY_LAYER_AVGPOOL] = fwd_one,   [GY_LAYER_GAP] = fwd_one,     [GY_LAYER_LRN] = fwd_one,
-        [GY_LAYER_DROPOUT] = fwd_one,   [GY_LAYER_ADD] = fwd_add,     [GY_LAYER_CONCAT] = fwd_concat,
-        [GY_LAYER_SHORTCUT] = fwd_one,  [GY_LAYER_SOFTMAX] = fwd_loss, [GY_LAYER_MSE] = fwd_loss,
+        [GY_LAYER_BN] = fwd_bn,         [GY_LAYER_MAXPOOL] = fwd_maxpool, [GY_LAYER_AVGPOOL] = fwd_one,
+        [GY_LAYER_GAP] = fwd_one,       [GY_LAYER_LRN] = fwd_one,     [GY_LAYER_DROPOUT] = fwd_one,
+        [GY_LAYER_ADD] = fwd_add,       [GY_LAYER_CONCAT] = fwd_concat, [GY_LAYER_SHORTCUT] = fwd_one,
+        [GY_LAYER_SOFTMAX] = fwd_loss,  [GY_LAYER_MSE] = fwd_loss,
     };
-    if (e->nodes[node].head == node && emit[e->b->graph->nodes[node].layer])
-        emit[e->b->graph->nodes[node].layer](e, node);
+    const int layer = e->b->graph->nodes[node].layer;
+    if (e->nodes[node].head != node)
+        return;
+    if (gy_emit_act(layer))
+        fwd_act(e, node);
+    else if (emit[layer])
+        emit[layer](e, node);
 }

@@ -6,8 +6,18 @@
 GY_INT int gy_emit_act(int layer)
 {
     static const int act[GY_LAYERS] = { [GY_LAYER_RELU] = GY_ACT_RELU, [GY_LAYER_RELU6] = GY_ACT_RELU6,
-                                        [GY_LAYER_SIGMOID] = GY_ACT_SIGMOID, [GY_LAYER_TANH] = GY_ACT_TANH };
+                                        [GY_LAYER_SIGMOID] = GY_ACT_SIGMOID, [GY_LAYER_TANH] = GY_ACT_TANH,
+                                        [GY_LAYER_LEAKY] = GY_ACT_LEAKY };
     return act[layer];
+}
+
+/* An activation that is an op of its own is done by itself. */
+GY_INT void gy_emit_set_act(const struct gy_emit *e, int node, struct gy_op *op)
+{
+    const struct gy_node *const n = &e->b->graph->nodes[node];
+    const int own = gy_emit_act(n->layer);
+    op->act = own ? own : e->nodes[node].act;
+    op->act_param = own ? n->f[0] : e->nodes[node].act_param;
 }
 
 static void fuse_count_users(struct gy_emit *e)
@@ -53,6 +63,7 @@ static void fuse_activation(struct gy_emit *e, int head)
     const int pool = fuse_next(e, tail->user, GY_LAYER_MAXPOOL);
     const int moves = e->train && !gy_act_is_curve(act) && pool >= 0 && e->b->graph->nodes[head].layer != GY_LAYER_BN;
     e->nodes[moves ? pool : head].act = act;
+    e->nodes[moves ? pool : head].act_param = e->b->graph->nodes[tail->user].f[0];
     fuse_absorb(e, head, tail->user);
 }
 
@@ -100,6 +111,7 @@ static void fuse_fold(struct gy_emit *e, int conv)
         return;
     }
     e->nodes[conv].act = e->nodes[bn].act;
+    e->nodes[conv].act_param = e->nodes[bn].act_param;
     e->nodes[conv].res = e->nodes[bn].res;
     for (int i = bn; i <= e->nodes[bn].tail; i++)
         if (e->nodes[i].head == bn)

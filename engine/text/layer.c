@@ -233,6 +233,13 @@ static int layer_shape_dropout(struct gy_layer_use *use)
     return GY_OK;
 }
 
+static int layer_shape_leaky(struct gy_layer_use *use)
+{
+    layer_geom(use);
+    use->node->f[0] = (float)use->value[GY_OPT_SLOPE][0];
+    return GY_OK;
+}
+
 /* Two values of different shape, or the same value twice. The node's own name is not known yet; those of labelled
  * inputs are. */
 static int layer_check_pair(const struct gy_layer_use *use, int k, int channels_too)
@@ -369,6 +376,9 @@ static const struct gy_option layer_lrn_options[] = {
 static const struct gy_option layer_dropout_options[] = {
     { NULL, GY_OPT_RATE, GY_KIND_REAL, 0, 0.999, 0, "share that is set to zero in training" },
 };
+static const struct gy_option layer_leaky_options[] = {
+    { "slope", GY_OPT_SLOPE, GY_KIND_REAL, 0, 1, 0.1, "below 0; darknet has 0.1, PyTorch 0.01" },
+};
 static const struct gy_option layer_shortcut_options[] = {
     { NULL, GY_OPT_OUT, GY_KIND_WHOLE, 1, GY_MAX_CHANNELS, 0, "output channels" },
     { "stride", GY_OPT_STRIDE, GY_KIND_PAIR, 1, GY_MAX_SIDE, 1, "step between pixels that are kept" },
@@ -394,6 +404,7 @@ static const struct gy_layer_row layer_rows[GY_LAYERS] = {
     [GY_LAYER_RELU6] = { "relu6", 0, 0, LAYER_NO_OPTIONS, layer_shape_same, "relu6", "min(max(x, 0), 6)" },
     [GY_LAYER_SIGMOID] = { "sigmoid", 0, 0, LAYER_NO_OPTIONS, layer_shape_same, "sigmoid", "1 / (1 + exp(-x))" },
     [GY_LAYER_TANH] = { "tanh", 0, 0, LAYER_NO_OPTIONS, layer_shape_same, "tanh", "hyperbolic tangent" },
+    [GY_LAYER_LEAKY] = { "leaky", 0, 0, LAYER_OPTIONS(leaky), layer_shape_leaky, "leaky", "x, and slope * x below 0" },
     [GY_LAYER_MAXPOOL] = { "maxpool", 0, 0, LAYER_OPTIONS(maxpool), layer_shape_maxpool, "maxpool RxS",
                            "largest of a window" },
     [GY_LAYER_AVGPOOL] = { "avgpool", 0, 0, LAYER_OPTIONS(avgpool), layer_shape_avgpool, "avgpool RxS",

@@ -340,7 +340,7 @@ GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, in
     gy_act_limits(op->act, &a.lo, &a.hi);
     cpu->k.affine[op->dtype](&a);
     for (int64_t i = 0; gy_act_is_curve(op->act) && i < rows; i++)
-        gy_act_curve(op->act, (float *)y + i * pitch, (float *)y + i * pitch, cols);
+        gy_act_curve(op, (float *)y + i * pitch, (float *)y + i * pitch, cols);
 }
 
 static void conv_sum_stats(const struct conv_job *job, const struct conv_area *a, const float *x, int64_t pitch,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops that meet every element once: activations, sums of branches, and their gradients. Tensors are cut into flat
- * pieces. ReLU and ReLU6 are clamps and go through the vector kernels; sigmoid and tanh are plain loops. */
+ * pieces. ReLU and ReLU6 are clamps and go through the vector kernels; sigmoid, tanh and leaky are plain loops. */
 #include "engine/base/half.h"
 #include "engine/base/rng.h"
 #include "kernels/cpu/elementwise.h"
@@ -9,22 +9,39 @@
 #define EW_DROP 256    /* elements that are dropped or kept at a time */
 #define EW_INPUT 192   /* floats of an image that are normalised at a time: whole pixels of up to 4, 6, ... channels */
 
-GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count)
+static void ew_sigmoid(const struct gy_op *op, float *y, const float *x, int64_t count)
 {
-    if (act == GY_ACT_TANH) {
-        for (int64_t i = 0; i < count; i++)
-            y[i] = tanhf(x[i]);
-        return;
-    }
+    (void)op;
     for (int64_t i = 0; i < count; i++)
         y[i] = 1.0f / (1.0f + expf(-x[i]));
 }
 
-GY_INT void gy_act_curve_back(int act, float *d, const float *dy, const float *y, int64_t count)
+static void ew_tanh(const struct gy_op *op, float *y, const float *x, int64_t count)
 {
-    const struct gy_act_row *const row = gy_act_row(act);
+    (void)op;
     for (int64_t i = 0; i < count; i++)
-        d[i] = dy[i] * (row->slope0 + y[i] * (row->slope1 - y[i]));
+        y[i] = tanhf(x[i]);
+}
+
+static void ew_leaky(const struct gy_op *op, float *y, const float *x, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        y[i] = x[i] > 0 ? x[i] : op->act_param * x[i];
+}
+
+GY_INT void gy_act_curve(const struct gy_op *op, float *y, const float *x, int64_t count)
+{
+    static void (*const curve[GY_ACTS])(const struct gy_op *, float *, const float *, int64_t) = {
+        [GY_ACT_SIGMOID] = ew_sigmoid, [GY_ACT_TANH] = ew_tanh, [GY_ACT_LEAKY] = ew_leaky
+    };
+    curve[op->act](op, y, x, count);
+}
+
+GY_INT void gy_act_curve_back(const struct gy_op *op, float *d, const float *dy, const float *y,
+                              int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        d[i] = dy[i] * gy_act_slope(op->act, op->act_param, y[i]);
 }
 
 struct ew_job {
@@ -52,12 +69,12 @@ static void ew_forward_tile(void *arg, int64_t tile, int thread)
                                      .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype), .rows = 1, .cols = count,
                                      .lo = job->lo, .hi = job->hi };
     if (gy_act_is_curve(op->act) && !a.res) {
-        gy_act_curve(op->act, a.y, a.x, count);
+        gy_act_curve(op, a.y, a.x, count);
         return;
     }
     job->k->affine[op->dtype](&a);
     if (gy_act_is_curve(op->act))
-        gy_act_curve(op->act, a.y, a.y, count);
+        gy_act_curve(op, a.y, a.y, count);
     (void)thread;
 }
 
@@ -76,7 +93,7 @@ static void ew_curve_back(const struct ew_job *job, struct gy_back_rows *a)
     a->y = NULL;
     for (int64_t i = 0; i < count; i += 256) {
         a->count = gy_min64(256, count - i);
-        gy_act_curve_back(job->op->act, block, dy + i, y + i, a->count);
+        gy_act_curve_back(job->op, block, dy + i, y + i, a->count);
         a->dy = block;
         a->dx = dx ? dx + i : NULL;
         a->dres = dres ? dres + i : NULL;

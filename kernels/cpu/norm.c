@@ -175,7 +175,7 @@ static void norm_apply_tile(void *arg, int64_t tile, int thread)
     gy_act_limits(op->act, &a.lo, &a.hi);
     job->cpu->k.affine[dtype](&a);
     if (curve) /* float only */
-        gy_act_curve(op->act, a.y, a.y, a.rows * op->geom.c);
+        gy_act_curve(op, a.y, a.y, a.rows * op->geom.c);
     (void)thread;
 }
 

@@ -132,6 +132,10 @@ GY_FN void gy_put_floats(float *p, int64_t i, struct gy_vec x)
 }
 #endif
 
+#ifndef GY_ACT_PARAM
+#define GY_ACT_PARAM 0.0f
+#endif
+
 /* The variant's activation, and its gradient from the output y. All but one line fold away. */
 GY_FN float gy_act_of(float v)
 {
@@ -141,6 +145,8 @@ GY_FN float gy_act_of(float v)
         return v != v ? v : v < 0.0f ? 0.0f : v > 6.0f ? 6.0f : v;
     if (GY_ACT == GY_ACT_SIGMOID)
         return 1.0f / (1.0f + expf(-v));
+    if (GY_ACT == GY_ACT_LEAKY)
+        return v > 0.0f ? v : GY_ACT_PARAM * v;
     return GY_ACT == GY_ACT_TANH ? tanhf(v) : v;
 }
 
@@ -152,5 +158,7 @@ GY_FN float gy_act_back(float dy, float y)
         return y > 0.0f && y < 6.0f ? dy : 0.0f;
     if (GY_ACT == GY_ACT_SIGMOID)
         return dy * y * (1.0f - y);
+    if (GY_ACT == GY_ACT_LEAKY)
+        return y > 0.0f ? dy : GY_ACT_PARAM * dy;
     return GY_ACT == GY_ACT_TANH ? dy * (1.0f - y * y) : dy;
 }

@@ -124,6 +124,8 @@ GY_INT int gy_cuda_options(const struct gy_op *op, const struct gy_cuda_row *row
     pick_int(&out, "GY_SHARED_BYTES", shared);
     pick_int(&out, "GY_DTYPE", op->dtype);
     pick_int(&out, "GY_ACT", row->facts & GY_FACT_ACT ? op->act : 0);
+    if (row->facts & GY_FACT_ACT && op->act_param != 0)
+        pick_float(&out, "GY_ACT_PARAM", op->act_param);
     pick_int(&out, "GY_FLAGS", row->facts & GY_FACT_FLAGS ? (int64_t)op->flags : 0);
     if (row->facts & GY_FACT_ID)
         pick_int(&out, "GY_ID", op->id);

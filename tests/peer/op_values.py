@@ -65,6 +65,7 @@ def element_wise():
     answer("relu6", F.relu6(x).tolist())
     answer("sigmoid", torch.sigmoid(x).tolist())
     answer("tanh", torch.tanh(x).tolist())
+    answer("leaky", F.leaky_relu(x, 0.1875).tolist())
     y = tensor(1, 1, 2, 1, 7)
     answer("lrn5", nhwc(F.local_response_norm(y, 5, f32(0.5), f32(0.75), 2.0)))
     answer("lrn4", nhwc(F.local_response_norm(y, 4, f32(0.5), f32(0.75), 2.0)))

@@ -88,7 +88,8 @@ static double bound_bn_out(const struct gy_bound *b, int64_t i)
     if (!b->truth[GY_SCALE])
         return 0;
     const double made = b->truth[GY_X][i] * b->truth[GY_SCALE][channel] + b->truth[GY_SHIFT][channel];
-    return (double)ref_act_value((float)(made + bound_added(b, i)), b->act);
+    const struct gy_op op = { .act = b->act, .act_param = b->act_param };
+    return (double)ref_act_value((float)(made + bound_added(b, i)), &op);
 }
 
 /* Size of dy behind the activation: of its terms, where a curve's slope is a difference. */
@@ -98,7 +99,8 @@ static double bound_masked(const struct gy_bound *b, int64_t i)
     const struct gy_act_row *const act = gy_act_row(b->act);
     if (gy_act_is_curve(b->act))
         return fabs(dy) * ((double)act->slope0 + fabs(at) * ((double)act->slope1 + fabs(at)));
-    return fabs((double)ref_act_mask((float)dy, (float)at, b->act));
+    const struct gy_op op = { .act = b->act, .act_param = b->act_param };
+    return fabs((double)ref_act_mask((float)dy, (float)at, &op));
 }
 
 /* Batch norm's output, made once more. */

@@ -9,6 +9,7 @@
 /* An op and its tensors, inputs and outputs. */
 struct gy_bound {
     int code, act, dtype;
+    float act_param;
     struct gy_geom geom;
     const double *truth[GY_ROLES]; /* exact values; NULL: the op has no such tensor, or one that is no number */
     const double *size[GY_ROLES];  /* of a sum: the op once more with every input positive and no activation */

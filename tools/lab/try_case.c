@@ -11,6 +11,7 @@
 
 #define TRYC_POISON 0xff /* a number that is none */
 #define TRYC_GUARD 0xa5
+#define TRYC_ACT_PARAM 0.125f /* of an activation that has one */
 
 /* ---- what tensors there are ---- */
 
@@ -201,6 +202,7 @@ GY_INT struct gy_op gy_try_op(const struct gy_try_case *c, const char *name)
     const uint64_t roles = gy_try_roles(c->t);
     op.dtype = c->dtype;
     op.act = c->t->act;
+    op.act_param = TRYC_ACT_PARAM;
     op.flags = c->t->flags;
     op.u = &c->u;
     memcpy(op.f, c->t->f, sizeof op.f);
@@ -368,7 +370,7 @@ static void tryc_say(struct tryc_result *out, int role, const char *what)
 
 static void tryc_compare(const struct gy_try_case *c, struct tryc_result *out)
 {
-    struct gy_bound bound = { .code = c->t->code, .act = c->t->act, .dtype = c->dtype, .geom = c->geom };
+    struct gy_bound bound = { .code = c->t->code, .act = c->t->act, .act_param = TRYC_ACT_PARAM, .dtype = c->dtype, .geom = c->geom };
     for (int role = 0; role < GY_ROLES; role++) {
         bound.truth[role] = c->tensor[role].truth;
         bound.size[role] = c->tensor[role].sizes;

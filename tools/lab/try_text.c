@@ -223,7 +223,13 @@ static int try_read_act(struct try_line *l)
             l->t->act = act;
             return GY_OK;
         }
-    return try_wrong(l, "an activation is relu, relu6, sigmoid or tanh", word);
+    char names[128] = "an activation is";
+    for (int act = 1; act < GY_ACTS; act++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s %s", act == 1 ? "" : act + 1 < GY_ACTS ? "," : " or",
+                 gy_act_row(act)->name);
+    }
+    return try_wrong(l, names, word);
 }
 
 static int try_read_with(struct try_line *l)

@@ -30,26 +30,28 @@
 
 typedef void (*gy_ref_fn)(const struct gy_op *op);
 
-static inline GY_REAL ref_act_value(GY_REAL x, int act)
+static inline GY_REAL ref_act_value(GY_REAL x, const struct gy_op *op)
 {
-    switch (act) {
+    switch (op->act) {
     case GY_ACT_RELU: return x <= 0 ? 0 : x;
     case GY_ACT_RELU6: return x <= 0 ? 0 : x >= 6 ? 6 : x;
     case GY_ACT_SIGMOID: return (GY_REAL)(1 / (1 + exp(-(double)x)));
     case GY_ACT_TANH: return (GY_REAL)tanh((double)x);
-    default: return act == GY_ACT_NONE ? x : (GY_REAL)NAN;
+    case GY_ACT_LEAKY: return x > 0 ? x : (GY_REAL)op->act_param * x;
+    default: return op->act == GY_ACT_NONE ? x : (GY_REAL)NAN;
     }
 }
 
 /* dy before the activation, from its output y. */
-static inline GY_REAL ref_act_mask(GY_REAL dy, GY_REAL y, int act)
+static inline GY_REAL ref_act_mask(GY_REAL dy, GY_REAL y, const struct gy_op *op)
 {
-    switch (act) {
+    switch (op->act) {
     case GY_ACT_RELU: return y > 0 ? dy : 0;
     case GY_ACT_RELU6: return y > 0 && y < 6 ? dy : 0;
     case GY_ACT_SIGMOID: return dy * y * (1 - y);
     case GY_ACT_TANH: return dy * (1 - y * y);
-    default: return act == GY_ACT_NONE ? dy : (GY_REAL)NAN;
+    case GY_ACT_LEAKY: return y > 0 ? dy : (GY_REAL)op->act_param * dy;
+    default: return op->act == GY_ACT_NONE ? dy : (GY_REAL)NAN;
     }
 }
 

@@ -39,7 +39,7 @@ GY_INT void GY_REF(act)(const struct gy_op *op)
     const GY_REAL *x = op->ptr[GY_X];
     GY_REAL *y = op->ptr[GY_Y];
     for (int64_t i = 0; i < ref_act_count(op); i++)
-        y[i] = ref_act_value(x[i], op->act);
+        y[i] = ref_act_value(x[i], op);
 }
 
 GY_INT void GY_REF(act_bwd)(const struct gy_op *op)
@@ -47,7 +47,7 @@ GY_INT void GY_REF(act_bwd)(const struct gy_op *op)
     const GY_REAL *dy = op->ptr[GY_DY], *y = op->ptr[GY_Y];
     GY_REAL *dx = op->ptr[GY_DX];
     for (int64_t i = 0; i < ref_act_count(op); i++) {
-        const GY_REAL value = ref_act_mask(dy[i], y[i], op->act);
+        const GY_REAL value = ref_act_mask(dy[i], y[i], op);
         dx[i] = op->flags & GY_F_ADD_DX ? dx[i] + value : value;
     }
 }
@@ -57,7 +57,7 @@ GY_INT void GY_REF(add)(const struct gy_op *op)
     const GY_REAL *x = op->ptr[GY_X], *res = op->ptr[GY_RES];
     GY_REAL *y = op->ptr[GY_Y];
     for (int64_t i = 0; i < ref_act_count(op); i++)
-        y[i] = ref_act_value(x[i] + res[i], op->act);
+        y[i] = ref_act_value(x[i] + res[i], op);
 }
 
 GY_INT void GY_REF(add_bwd)(const struct gy_op *op)
@@ -65,7 +65,7 @@ GY_INT void GY_REF(add_bwd)(const struct gy_op *op)
     const GY_REAL *dy = op->ptr[GY_DY], *y = op->ptr[GY_Y];
     GY_REAL *dx = op->ptr[GY_DX], *dres = op->ptr[GY_DRES];
     for (int64_t i = 0; i < ref_act_count(op); i++) {
-        const GY_REAL value = ref_act_mask(dy[i], y ? y[i] : 0, op->act);
+        const GY_REAL value = ref_act_mask(dy[i], y ? y[i] : 0, op);
         if (dx)
             dx[i] = op->flags & GY_F_ADD_DX ? dx[i] + value : value;
         if (dres)

@@ -40,7 +40,7 @@ static GY_REAL ref_conv_epilogue(const struct gy_op *op, GY_REAL y, int64_t at, 
         y = y * scale[k] + shift[k];
     if (res)
         y += res[at];
-    return ref_act_value(y, op->act);
+    return ref_act_value(y, op);
 }
 
 static void ref_conv_stats(const struct gy_op *op, int64_t pixels)

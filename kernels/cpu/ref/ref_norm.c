@@ -68,7 +68,7 @@ GY_INT void GY_REF(bn_apply)(const struct gy_op *op)
     const GY_REAL *x = op->ptr[GY_X], *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
     GY_REAL *y = op->ptr[GY_Y];
     for (int64_t i = 0; i < g->n * g->h * g->w * g->c; i++)
-        y[i] = ref_act_value(x[i] * scale[i % g->c] + shift[i % g->c] + ref_bn_res(op, i, i % g->c), op->act);
+        y[i] = ref_act_value(x[i] * scale[i % g->c] + shift[i % g->c] + ref_bn_res(op, i, i % g->c), op);
 }
 
 /* Element i of the output y that masks the gradient: Y, or made from X. */
@@ -79,7 +79,7 @@ static GY_REAL ref_bn_out(const struct gy_op *op, int64_t i)
     if (y)
         return y[i];
     const int64_t c = i % op->geom.c;
-    return scale ? ref_act_value(x[i] * scale[c] + shift[c] + ref_bn_res(op, i, c), op->act) : 0;
+    return scale ? ref_act_value(x[i] * scale[c] + shift[c] + ref_bn_res(op, i, c), op) : 0;
 }
 
 GY_INT void GY_REF(bn_sums)(const struct gy_op *op)
@@ -92,7 +92,7 @@ GY_INT void GY_REF(bn_sums)(const struct gy_op *op)
         double sum = 0, product = 0;
         for (int64_t i = c; i < g->n * g->h * g->w * g->c; i += g->c) {
             const GY_REAL y = ref_bn_out(op, i);
-            const GY_REAL d = ref_act_mask(dy[i], y, op->act);
+            const GY_REAL d = ref_act_mask(dy[i], y, op);
             if (again)
                 again[i] = y;
             if (dres)
@@ -117,7 +117,7 @@ GY_INT void GY_REF(bn_bwd)(const struct gy_op *op)
     const GY_REAL share = (GY_REAL)(1.0 / (double)ref_bn_pixels(op));
     for (int64_t i = 0; i < g->n * g->h * g->w * g->c; i++) {
         const int32_t c = (int32_t)(i % g->c);
-        const GY_REAL d = ref_act_mask(dy[i], ref_bn_out(op, i), op->act), xhat = (x[i] - mean[c]) * rstd[c];
+        const GY_REAL d = ref_act_mask(dy[i], ref_bn_out(op, i), op), xhat = (x[i] - mean[c]) * rstd[c];
         const GY_REAL value = i < there ? gamma[c] * rstd[c] * (d - (sums[c] + xhat * sums[g->c + c]) * share) : 0;
         if (dx)
             dx[i] = op->flags & GY_F_ADD_DX ? dx[i] + value : value;
