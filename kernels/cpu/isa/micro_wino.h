@@ -13,10 +13,7 @@
  * so that a size is its points. Of the multiples of 1/8 with the least error: beside that of the plain sum about twice with two
  * pairs (1 and 2, often seen, have four times), 4 with three, 7 with three and infinity and 19 with four. Most of it comes
  * from the sums over channels: short ones, added up, have less.
- *
- * With a stride of 2 and filters 3x3 outer and middle taps meet inputs of their own, every other one: m outputs of a line are
- * F(m, 2) of the outer taps and m products with the middle one, 2 m + 1 points for 3 m multiplications. Backward, inputs
- * that met the middle tap are such products of m gradients, the others F(m, 2) of m + 1. */
+ */
 #ifndef GY_CPU_MICRO_WINO_H
 #define GY_CPU_MICRO_WINO_H
 #include "kernels/cpu/isa/micro.h"
@@ -29,7 +26,7 @@ struct wino_points {
     float all[WINO_PAIRS_MAX];                      /* prod(x^2 - f^2), likewise */
     float zero, scale[WINO_PAIRS_MAX];              /* of G: row of 0, rows of +-f */
 };
-#define WINO_TWO(f, g, a, b) \
+#define WINO_TWO(f, g, a, b)                                                                                           \
     {{f, g}, {{-(b)}, {-(a)}}, {(a) * (b), -(a) - (b)}, 1 / ((a) * (b)), {0.5 / ((a) * ((a) - (b))), 0.5 / ((b) * ((b) - (a)))}}
 #define WINO_THREE(f, g, h, a, b, c)                                                                                   \
     {{f, g, h}, {{(b) * (c), -(b) - (c)}, {(a) * (c), -(a) - (c)}, {(a) * (b), -(a) - (b)}},                           \
@@ -75,34 +72,20 @@ static inline void wino_points_row(float *g, int row, int r, int e)
     g[r - 1] = last ? 1.0f : g[r - 1];
 }
 
-/* Of a filter of m outputs, r taps and a stride. */
-static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
-{
-    if (stride == 1) {
-        wino_points_row(g, row, r, m + r - 1);
-        return;
-    }
-    g[0] = g[1] = 0.0f;
-    if (row <= m)
-        wino_points_row(g, row, 2, m + 1);
-    g[2] = g[1];
-    g[1] = row > m;
-}
-
-/* Along one line of e points: o (to steps apart) from what lies by steps apart; all counts are constants. */
+/* Along one line of e points: o, to steps apart; all counts are constants. */
 #define GY_MICRO_WINO_LINES(P, ATTR, V)                                                                                \
-    /* The sum of c[i] d[i] over i < n, and d[n]. */                                                                   \
-    ATTR GY_ALWAYS V P##_line_sum(const V *d, const int by, const float *c, const int n)                               \
+    /* The sum of c[i] d[2 i] over i < n, and d[2 n]. */                                                               \
+    ATTR GY_ALWAYS V P##_line_sum(const V *d, const float *c, const int n)                                             \
     {                                                                                                                  \
-        V v = d[n * by];                                                                                               \
-        GY_UNROLL for (int i = n - 1; i >= 0; i--) v = P##_fma(P##_set1(c[i]), d[i * by], v);                          \
+        V v = d[2 * n];                                                                                                \
+        GY_UNROLL for (int i = n - 1; i >= 0; i--) v = P##_fma(P##_set1(c[i]), d[2 * i], v);                           \
         return v;                                                                                                      \
     }                                                                                                                  \
-    /* y[0] + y[1] x + ... of n terms */                                                                               \
-    ATTR GY_ALWAYS V P##_line_at(const V *y, const int by, const int n, const float x)                                 \
+    /* y[0] + y[2] x + y[4] x^2 + ... of n terms */                                                                    \
+    ATTR GY_ALWAYS V P##_line_at(const V *y, const int n, const float x)                                               \
     {                                                                                                                  \
-        V v = y[(n - 1) * by];                                                                                         \
-        GY_UNROLL for (int i = n - 2; i >= 0; i--) v = P##_fma(P##_set1(x), v, y[i * by]);                             \
+        V v = y[2 * (n - 1)];                                                                                          \
+        GY_UNROLL for (int i = n - 2; i >= 0; i--) v = P##_fma(P##_set1(x), v, y[2 * i]);                              \
         return v;                                                                                                      \
     }                                                                                                                  \
     /* o = even + f odd, even - f odd: the pair of points f and -f. */                                                 \
@@ -112,35 +95,35 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
         o[to] = P##_fma(P##_set1(-f), odd, even);                                                                      \
     }                                                                                                                  \
     /* B' */                                                                                                           \
-    ATTR GY_ALWAYS void P##_line_in(V *o, const int to, const V *d, const int by, const int e)                         \
+    ATTR GY_ALWAYS void P##_line_in(V *o, const int to, const V *d, const int e)                                       \
     {                                                                                                                  \
         const int pairs = (e - 1) / 2;                                                                                 \
         const struct wino_points *const p = &wino_points[e - 6];                                                       \
-        o[0] = P##_line_sum(d, 2 * by, p->all, pairs);                                                                 \
+        o[0] = P##_line_sum(d, p->all, pairs);                                                                         \
         GY_UNROLL for (int i = 0; i < pairs; i++)                                                                      \
-            P##_line_pair(o + (2 * i + 1) * to, to, P##_line_sum(d + 2 * by, 2 * by, p->rest[i], pairs - 1),           \
-                          P##_line_sum(d + by, 2 * by, p->rest[i], pairs - 1), p->f[i]);                               \
+            P##_line_pair(o + (2 * i + 1) * to, to, P##_line_sum(d + 2, p->rest[i], pairs - 1),                        \
+                          P##_line_sum(d + 1, p->rest[i], pairs - 1), p->f[i]);                                        \
         if (e % 2 == 0)                                                                                                \
-            o[(e - 1) * to] = P##_line_sum(d + by, 2 * by, p->all, pairs);                                             \
+            o[(e - 1) * to] = P##_line_sum(d + 1, p->all, pairs);                                                      \
     }                                                                                                                  \
     /* A of n outputs; or, with filter, G of n taps. */                                                                \
-    ATTR GY_ALWAYS void P##_line_spread(V *o, const int to, const V *y, const int by, const int n, const int e,        \
+    ATTR GY_ALWAYS void P##_line_spread(V *o, const int to, const V *y, const int n, const int e,                      \
                                         const int filter)                                                              \
     {                                                                                                                  \
         const struct wino_points *const p = &wino_points[e - 6];                                                       \
         o[0] = filter ? P##_mul(P##_set1(p->zero), y[0]) : y[0];                                                       \
         GY_UNROLL for (int i = 0; i < (e - 1) / 2; i++)                                                                \
         {                                                                                                              \
-            const V even = P##_line_at(y, 2 * by, (n + 1) / 2, p->f[i] * p->f[i]);                                     \
-            const V odd = P##_line_at(y + by, 2 * by, n / 2, p->f[i] * p->f[i]);                                       \
+            const V even = P##_line_at(y, (n + 1) / 2, p->f[i] * p->f[i]);                                             \
+            const V odd = P##_line_at(y + 1, n / 2, p->f[i] * p->f[i]);                                                \
             P##_line_pair(o + (2 * i + 1) * to, to, filter ? P##_mul(P##_set1(p->scale[i]), even) : even, odd,         \
                           filter ? p->scale[i] * p->f[i] : p->f[i]);                                                   \
         }                                                                                                              \
         if (e % 2 == 0)                                                                                                \
-            o[(e - 1) * to] = y[(n - 1) * by];                                                                         \
+            o[(e - 1) * to] = y[n - 1];                                                                                \
     }                                                                                                                  \
     /* A' or G': n numbers from those of e points. */                                                                  \
-    ATTR GY_ALWAYS void P##_line_gather(V *o, const int to, const V *m, const int by, const int n, const int e,        \
+    ATTR GY_ALWAYS void P##_line_gather(V *o, const int to, const V *m, const int n, const int e,                      \
                                         const int filter)                                                              \
     {                                                                                                                  \
         const int pairs = (e - 1) / 2;                                                                                 \
@@ -148,8 +131,8 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
         V both[2][WINO_PAIRS_MAX];                                                                                     \
         GY_UNROLL for (int i = 0; i < pairs; i++)                                                                      \
         {                                                                                                              \
-            both[0][i] = P##_add(m[(2 * i + 1) * by], m[(2 * i + 2) * by]);                                            \
-            both[1][i] = P##_sub(m[(2 * i + 1) * by], m[(2 * i + 2) * by]);                                            \
+            both[0][i] = P##_add(m[2 * i + 1], m[2 * i + 2]);                                                          \
+            both[1][i] = P##_sub(m[2 * i + 1], m[2 * i + 2]);                                                          \
         }                                                                                                              \
         GY_UNROLL for (int j = 0; j < n; j++)                                                                          \
         {                                                                                                              \
@@ -157,65 +140,21 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
             if (j == 0)                                                                                                \
                 v = filter ? P##_mul(P##_set1(p->zero), m[0]) : m[0];                                                  \
             else if (j == n - 1 && e % 2 == 0)                                                                         \
-                v = m[(e - 1) * by];                                                                                   \
+                v = m[e - 1];                                                                                          \
             GY_UNROLL for (int i = pairs - 1; i >= 0; i--)                                                             \
                 v = P##_fma(P##_set1((filter ? p->scale[i] : 1.0f) * wino_power(p->f[i], j)), both[j % 2][i], v);      \
             o[j * to] = v;                                                                                             \
         }                                                                                                              \
     }
 
-#define GY_MICRO_WINO_PARTS(P, ATTR, V)                                                                                \
-    /* The same lines of stride S: of S = 2 with what the middle tap meets behind those points; back: of data gradients. */ \
-    ATTR GY_ALWAYS void P##_part_in(V *o, const int to, const V *d, const int m, const int r, const int s, const int back) \
-    {                                                                                                                  \
-        P##_line_in(o, to, d, s == 2 && !back ? 2 : 1, s == 1 ? m + r - 1 : m + 1);                                    \
-        if (s == 2) {                                                                                                  \
-            GY_UNROLL for (int i = 0; i < m; i++) o[(m + 1 + i) * to] = d[back ? i : 2 * i + 1];                       \
-        }                                                                                                              \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_part_spread(V *o, const int to, const V *y, const int by, const int m, const int r, const int s) \
-    {                                                                                                                  \
-        P##_line_spread(o, to, y, by, m, s == 1 ? m + r - 1 : m + 1, 0);                                               \
-        if (s == 2) {                                                                                                  \
-            GY_UNROLL for (int i = 0; i < m; i++) o[(m + 1 + i) * to] = y[i * by];                                     \
-        }                                                                                                              \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_part_filter(V *o, const V *g, const int m, const int r, const int s)                       \
-    {                                                                                                                  \
-        P##_line_spread(o, 1, g, s, s == 1 ? r : 2, s == 1 ? m + r - 1 : m + 1, 1);                                    \
-        if (s == 2)                                                                                                    \
-            o[m + 1] = g[1];                                                                                           \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_part_out(V *o, const int to, const V *p, const int m, const int r, const int s, const int back) \
-    {                                                                                                                  \
-        const int apart = back ? 2 * to : to;                                                                          \
-        P##_line_gather(o + (back ? to : 0), apart, p, 1, m, s == 1 ? m + r - 1 : m + 1, 0);                           \
-        if (s == 2) {                                                                                                  \
-            GY_UNROLL for (int i = 0; i < m; i++)                                                                      \
-                o[i * apart] = back ? p[m + 1 + i] : P##_add(o[i * apart], p[m + 1 + i]);                              \
-        }                                                                                                              \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_part_back(V *o, const int to, const V *u, const int m, const int r, const int s)           \
-    {                                                                                                                  \
-        P##_line_gather(o, s * to, u, 1, s == 1 ? r : 2, s == 1 ? m + r - 1 : m + 1, 1);                               \
-        if (s == 2)                                                                                                    \
-            o[to] = u[m + 1];                                                                                          \
-    }
-
-/* Along a side of a tile of stride S: points, filters, inputs and outputs; back: of a data gradient. */
-#define WINO_EDGE(M, R, S) ((S) == 1 ? (M) + (R) - 1 : 2 * (M) + 1)
-#define WINO_FILTERS(M, R, S) ((S) == 1 ? (M) + (R) - 1 : (M) + 2)
-#define WINO_IN(M, R, S, BACK) ((S) == 2 && (BACK) ? (M) + 1 : WINO_EDGE(M, R, S))
-#define WINO_OUT(M, S, BACK) ((S) == 2 && (BACK) ? 2 * (M) : (M))
-
-/* The transforms of filters and back, float: outputs M and taps R of a line, stride S. */
-#define GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, R, S)                                                                   \
+/* The transforms of filters and back, float: outputs M and taps R of a line. */
+#define GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, R)                                                                      \
     /* (G g G')[row][j], g from R^2 taps. */                                                                           \
-    ATTR static void P##_wino_filter_##M##_##R##_##S(const struct gy_wino_filters *f)                                  \
+    ATTR static void P##_wino_filter_##M##_##R(const struct gy_wino_filters *f)                                        \
     {                                                                                                                  \
-        enum { e = WINO_FILTERS(M, R, S) };                                                                            \
+        enum { e = (M) + (R) - 1 };                                                                                    \
         float g[R];                                                                                                    \
-        wino_filter_row(g, f->row, M, R, S);                                                                           \
+        wino_points_row(g, f->row, R, e);                                                                              \
         for (int64_t i = 0; i < f->channels; i++) {                                                                    \
             for (int64_t c = 0; c < f->count; c += (W)) {                                                              \
                 const int64_t n = f->count - c, at = i * f->step + c;                                                  \
@@ -226,28 +165,28 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
                     GY_UNROLL for (int j = 0; j < R; j++)                                                              \
                         t[j] = P##_fma(P##_set1(g[k]), P##_get(f->taps[k * R + j] + at, n), t[j]);                     \
                 }                                                                                                      \
-                P##_part_filter(o, t, M, R, S);                                                                        \
+                P##_line_spread(o, 1, t, R, e, 1);                                                                     \
                 GY_UNROLL for (int j = 0; j < e; j++) P##_store(to + j * f->pitch, o[j]);                              \
             }                                                                                                          \
         }                                                                                                              \
     }
 
-#define GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, R, S)                                                              \
+#define GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, R)                                                                 \
     /* Weight gradients: dg[tap][c] = (or +=) (G' u G)[tap]. */                                                        \
-    ATTR static void P##_wino_filter_back_##M##_##R##_##S(float *const *dg, const float *u, int64_t pitch, int64_t count, int add) \
+    ATTR static void P##_wino_filter_back_##M##_##R(float *const *dg, const float *u, int64_t pitch, int64_t count, int add) \
     {                                                                                                                  \
-        enum { e = WINO_FILTERS(M, R, S) };                                                                            \
+        enum { e = (M) + (R) - 1 };                                                                                    \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
             V t[R * e];                                                                                                \
             for (int i = 0; i < e; i++) {                                                                              \
                 V d[e];                                                                                                \
                 GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_load(u + (i * e + j) * pitch + c);                    \
-                P##_part_back(t + i, e, d, M, R, S);                                                                   \
+                P##_line_gather(t + i, e, d, R, e, 1);                                                                 \
             }                                                                                                          \
             for (int j = 0; j < R; j++) {                                                                              \
                 V o[R];                                                                                                \
-                P##_part_back(o, 1, t + e * j, M, R, S);                                                               \
+                P##_line_gather(o, 1, t + e * j, R, e, 1);                                                             \
                 GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
                     P##_put(dg[i * R + j] + c, add ? P##_add(P##_get(dg[i * R + j] + c, n), o[i]) : o[i], n);          \
             }                                                                                                          \
@@ -255,28 +194,28 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
     }
 
 /* Of outputs, float. */
-#define GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, NAME, M, R, S, BACK)                                                       \
+#define GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, M, R)                                                                      \
     /* y[i][c] = (A' m A)[i] + init[c] for the pixels of a tile; NULL: left out. */                                    \
-    ATTR static void P##_wino_##NAME##_##M##_##R##_##S(float *const *y, const float *m, int64_t pitch, const float *init, \
+    ATTR static void P##_wino_output_##M##_##R(float *const *y, const float *m, int64_t pitch, const float *init,      \
                                                        int64_t count)                                                  \
     {                                                                                                                  \
-        enum { e = WINO_EDGE(M, R, S), out = WINO_OUT(M, S, BACK) };                                                   \
+        enum { e = (M) + (R) - 1 };                                                                                    \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
             const V first = P##_get(init + c, n);                                                                      \
-            V t[out * e];                                                                                              \
+            V t[M * e];                                                                                                \
             for (int i = 0; i < e; i++) {                                                                              \
                 V d[e];                                                                                                \
                 GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_load(m + (i * e + j) * pitch + c);                    \
-                P##_part_out(t + i, e, d, M, R, S, BACK);                                                              \
+                P##_line_gather(t + i, e, d, M, e, 0);                                                                 \
             }                                                                                                          \
-            for (int j = 0; j < out; j++) {                                                                            \
-                V o[out];                                                                                              \
-                P##_part_out(o, 1, t + e * j, M, R, S, BACK);                                                          \
-                GY_UNROLL for (int i = 0; i < out; i++)                                                                \
+            for (int j = 0; j < M; j++) {                                                                              \
+                V o[M];                                                                                                \
+                P##_line_gather(o, 1, t + e * j, M, e, 0);                                                             \
+                GY_UNROLL for (int i = 0; i < M; i++)                                                                  \
                 {                                                                                                      \
-                    if (y[out * i + j] != NULL)                                                                        \
-                        P##_store(y[out * i + j] + c, P##_add(o[i], first));                                           \
+                    if (y[M * i + j] != NULL)                                                                          \
+                        P##_store(y[M * i + j] + c, P##_add(o[i], first));                                             \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
@@ -284,28 +223,28 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
 
 /* The transforms of activations: prefix A reads them, as in micro_rows.h. What of the next tile (ahead) this one does not
  * have, and the places of the next channels, are fetched. */
-#define GY_MICRO_WINO_INPUT(P, A, ATTR, V, W, NAME, M, R, S, BACK)                                                     \
+#define GY_MICRO_WINO_INPUT(P, A, ATTR, V, W, M, R)                                                                    \
     /* v[(i * e + j) * pitch + c] = (B' d B)[i][j], d from the pixels of a tile. */                                    \
-    ATTR static void A##_wino_##NAME##_##M##_##R##_##S(float *v, int64_t pitch, const void *const *pixels,             \
+    ATTR static void A##_wino_input_##M##_##R(float *v, int64_t pitch, const void *const *pixels,                      \
                                                        const void *const *ahead, int64_t count)                        \
     {                                                                                                                  \
-        enum { e = WINO_EDGE(M, R, S), in = WINO_IN(M, R, S, BACK), shared = (S) == 1 ? (R) - 1 : 1 };                 \
+        enum { e = (M) + (R) - 1, shared = (R) - 1 };                                                                  \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
-            V t[e * in];                                                                                               \
-            for (int j = 0; j < in; j++) {                                                                             \
-                V d[in];                                                                                               \
-                GY_UNROLL for (int i = 0; i < in; i++) d[i] = A##_get((const A##_elem *)pixels[i * in + j] + c, n);    \
+            V t[e * e];                                                                                                \
+            for (int j = 0; j < e; j++) {                                                                              \
+                V d[e];                                                                                                \
+                GY_UNROLL for (int i = 0; i < e; i++) d[i] = A##_get((const A##_elem *)pixels[i * e + j] + c, n);      \
                 if (j >= shared) {                                                                                     \
-                    GY_UNROLL for (int i = shared; i < in; i++)                                                        \
-                        __builtin_prefetch((const A##_elem *)ahead[i * in + j] + c);                                   \
+                    GY_UNROLL for (int i = shared; i < e; i++)                                                         \
+                        __builtin_prefetch((const A##_elem *)ahead[i * e + j] + c);                                    \
                 }                                                                                                      \
-                P##_part_in(t + j, in, d, M, R, S, BACK);                                                              \
+                P##_line_in(t + j, e, d, e);                                                                           \
             }                                                                                                          \
             for (int i = 0; i < e; i++) {                                                                              \
                 V o[e];                                                                                                \
                 float *const to = v + i * e * pitch + c;                                                               \
-                P##_part_in(o, 1, t + in * i, M, R, S, BACK);                                                          \
+                P##_line_in(o, 1, t + e * i, e);                                                                       \
                 GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
                 {                                                                                                      \
                     __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
@@ -316,12 +255,12 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
     }
 
 /* The same of weight gradients. */
-#define GY_MICRO_WINO_SPREAD(P, A, ATTR, V, W, M, R, S)                                                                \
+#define GY_MICRO_WINO_SPREAD(P, A, ATTR, V, W, M, R)                                                                   \
     /* m[(i * e + j) * pitch + c] = (A dy A')[i][j], dy from M^2 pixels. */                                            \
-    ATTR static void A##_wino_spread_##M##_##R##_##S(float *m, int64_t pitch, const void *const *dy, const void *const *ahead, \
+    ATTR static void A##_wino_spread_##M##_##R(float *m, int64_t pitch, const void *const *dy, const void *const *ahead, \
                                                      int64_t count)                                                    \
     {                                                                                                                  \
-        enum { e = WINO_EDGE(M, R, S) };                                                                               \
+        enum { e = (M) + (R) - 1 };                                                                                    \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
             V t[M * e];                                                                                                \
@@ -329,12 +268,12 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
                 V d[M];                                                                                                \
                 GY_UNROLL for (int i = 0; i < M; i++) d[i] = A##_get((const A##_elem *)dy[i * M + j] + c, n);          \
                 GY_UNROLL for (int i = 0; i < M; i++) __builtin_prefetch((const A##_elem *)ahead[i * M + j] + c);      \
-                P##_part_spread(t + j, M, d, 1, M, R, S);                                                              \
+                P##_line_spread(t + j, M, d, M, e, 0);                                                                 \
             }                                                                                                          \
             for (int i = 0; i < e; i++) {                                                                              \
                 V o[e];                                                                                                \
                 float *const to = m + i * e * pitch + c;                                                               \
-                P##_part_spread(o, 1, t + M * i, 1, M, R, S);                                                          \
+                P##_line_spread(o, 1, t + M * i, M, e, 0);                                                             \
                 GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
                 {                                                                                                      \
                     __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
@@ -344,46 +283,29 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
         }                                                                                                              \
     }
 
-/* Every size of a kernel set: prefix P for float, H for bf16; with a stride, float alone. */
+/* Every size of a kernel set: prefix P for float, H for bf16. */
 #define GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, M, R)                                                                     \
-    GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, R, 1)                                                                       \
-    GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, output, M, R, 1, 0)                                                            \
-    GY_MICRO_WINO_INPUT(P, P, ATTR, V, W, input, M, R, 1, 0)                                                           \
-    GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, R, 1)                                                                  \
-    GY_MICRO_WINO_INPUT(P, H, ATTR, V, W, input, M, R, 1, 0)                                                           \
-    GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R, 1)                                                                    \
-    GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R, 1)
-
-#define GY_MICRO_WINO_STRIDED(P, ATTR, V, W, M)                                                                        \
-    GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, 3, 2)                                                                       \
-    GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, 3, 2)                                                                  \
-    GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, output, M, 3, 2, 0)                                                            \
-    GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, output_back, M, 3, 2, 1)                                                       \
-    GY_MICRO_WINO_INPUT(P, P, ATTR, V, W, input, M, 3, 2, 0)                                                           \
-    GY_MICRO_WINO_INPUT(P, P, ATTR, V, W, input_back, M, 3, 2, 1)                                                      \
-    GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, 3, 2)
+    GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, R)                                                                          \
+    GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, M, R)                                                                          \
+    GY_MICRO_WINO_INPUT(P, P, ATTR, V, W, M, R)                                                                        \
+    GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, R)                                                                     \
+    GY_MICRO_WINO_INPUT(P, H, ATTR, V, W, M, R)                                                                        \
+    GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R)                                                                       \
+    GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R)
 
 #define GY_MICRO_WINO_FIRST(P, H, ATTR, V, W)                                                                          \
     GY_MICRO_WINO_LINES(P, ATTR, V)                                                                                    \
-    GY_MICRO_WINO_PARTS(P, ATTR, V)                                                                                    \
     GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 3)
 
 #define GY_MICRO_WINOS(P, H, ATTR, V, W)                                                                               \
     GY_MICRO_WINO_FIRST(P, H, ATTR, V, W)                                                                              \
     GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 7, 3)                                                                         \
-    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 5)                                                                         \
-    GY_MICRO_WINO_STRIDED(P, ATTR, V, W, 7)
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 5)
 
 #define GY_MICRO_TABLE_WINO_SIZE(P, H, M, R)                                                                           \
-    {.m = M, .r = R, .stride = 1, .filter = P##_wino_filter_##M##_##R##_1, .filter_back = P##_wino_filter_back_##M##_##R##_1, \
-     .output = {P##_wino_output_##M##_##R##_1, P##_wino_output_##M##_##R##_1},                                         \
-     .input = {{P##_wino_input_##M##_##R##_1, H##_wino_input_##M##_##R##_1}, {P##_wino_input_##M##_##R##_1, H##_wino_input_##M##_##R##_1}}, \
-     .spread = {P##_wino_spread_##M##_##R##_1, H##_wino_spread_##M##_##R##_1}}
-
-#define GY_MICRO_TABLE_WINO_STRIDED(P, M)                                                                              \
-    {.m = M, .r = 3, .stride = 2, .filter = P##_wino_filter_##M##_3_2, .filter_back = P##_wino_filter_back_##M##_3_2,  \
-     .output = {P##_wino_output_##M##_3_2, P##_wino_output_back_##M##_3_2},                                            \
-     .input = {{P##_wino_input_##M##_3_2}, {P##_wino_input_back_##M##_3_2}}, .spread = {P##_wino_spread_##M##_3_2}}
+    {.m = M, .r = R, .filter = P##_wino_filter_##M##_##R, .filter_back = P##_wino_filter_back_##M##_##R,               \
+     .output = P##_wino_output_##M##_##R, .input = {P##_wino_input_##M##_##R, H##_wino_input_##M##_##R},               \
+     .spread = {P##_wino_spread_##M##_##R, H##_wino_spread_##M##_##R}}
 
 /* ORDER: wino_least in winograd.c. */
 #define GY_MICRO_TABLE_WINO_FIRST(P, H, KERNELS) (KERNELS)->wino[0] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 3)
@@ -393,7 +315,6 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
         GY_MICRO_TABLE_WINO_FIRST(P, H, KERNELS);                                                                      \
         (KERNELS)->wino[1] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 7, 3);                                     \
         (KERNELS)->wino[2] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 5);                                     \
-        (KERNELS)->wino[3] = (struct gy_wino)GY_MICRO_TABLE_WINO_STRIDED(P, 7);                                        \
     } while (0)
 
 #endif
