@@ -30,6 +30,7 @@ struct ceiling_set {
     ceiling_copy_fn copy;
 };
 
+/* Macros, as a set names its instructions in the call; a measurement is timed, not stepped. */
 #define CEILING_MUL(name, attr, vec, fill, step)                                                                       \
     attr static float name(int64_t loops, const float *x)                                                              \
     {                                                                                                                  \

@@ -18,7 +18,7 @@
 /* Activations in memory are float or bf16: a row kernel exists for each, by enum gy_dtype; sums are always float. */
 #define GY_CPU_DTYPES 2
 
-/* The transforms of Winograd's F(m x m, r x r), over count channels; see micro_wino.h. Transformed numbers lie pitch apart.
+/* The transforms of Winograd's F(m x m, r x r), over count channels; see wino_points.h. Transformed numbers lie pitch apart.
  * filter_back and spread are of weight gradients. */
 #define GY_WINOS 3
 /* Filters at a row of points: u[j * pitch + i * width + c] of point j of the row, channel i of channels. */
