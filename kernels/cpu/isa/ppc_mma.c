@@ -214,14 +214,6 @@ GY_INT void gy_kernels_mma(struct gy_kernels *k)
     k->pair_floats = mma_pair_floats;
 }
 
-#undef MMA_SHAPE
-#undef MMA_SHAPES
-#undef MMA_TABLE
-#undef MMA_FN
-#undef MMA_NAME
-#undef MMA_16
-#undef MMA_LIST
-
 #else
 
 GY_INT void gy_kernels_mma(struct gy_kernels *k) { (void)k; }

@@ -98,7 +98,6 @@ P512_ATTR GY_ALWAYS void p512_pair(float *dst, const uint16_t *a, const uint16_t
 #define P512_FOUR(i) i, 32 + i, i + 1, 33 + i, i + 2, 34 + i, i + 3, 35 + i
 static const uint16_t p512_weave[2][32] = {{P512_FOUR(0), P512_FOUR(4), P512_FOUR(8), P512_FOUR(12)},
                                            {P512_FOUR(16), P512_FOUR(20), P512_FOUR(24), P512_FOUR(28)}};
-#undef P512_FOUR
 
 P512_ATTR static void p512_pair_rows(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols,
                                      int64_t count)
@@ -208,9 +207,6 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
     k->join = p512_join;
     p512h_rows_fill(k);
 }
-
-#undef P512_LOOKAHEAD
-#undef P512_ROWS_LOOKAHEAD
 
 #else
 
