@@ -143,6 +143,3 @@ GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err)
     gy_alloc_free(&alloc, csv, sizeof *csv);
     return status;
 }
-
-#undef CSV_LIMIT
-#undef CSV_ROW

@@ -98,5 +98,3 @@ GY_INT int gy_image_write_png(const char *path, const uint8_t *pixels, int32_t h
         gy_outfile_abandon(&out.file);
     return status;
 }
-
-#undef PNG_ADLER

@@ -165,5 +165,3 @@ GY_INT int gy_st_write_i64(struct gy_st_writer *writer, const int64_t *values, i
     }
     return GY_OK;
 }
-
-#undef STV_PIECE

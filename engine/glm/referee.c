@@ -543,10 +543,3 @@ GY_INT int gy_glm_referee(const struct gy_glm_answer *answer, struct gy_glm_verd
     referee_give(&r);
     return status;
 }
-
-#undef REFEREE_STRIPS
-#undef REFEREE_BATCH
-#undef REFEREE_TILE
-#undef REFEREE_TINY
-#undef REFEREE_EXACT
-#undef REFEREE_DOUBLES

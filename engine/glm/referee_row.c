@@ -127,6 +127,3 @@ GY_INT void gy_referee_classes(double *z, int count, int y, double c, double err
     const double off = moved->share > 0 ? absolute * (2 + entropy) : fmin(relative * entropy, absolute * (1 + entropy));
     *conjugate = (struct gy_near){ c * entropy, c * off };
 }
-
-#undef ROW_FUNCTION
-#undef ROW_FAR

@@ -763,9 +763,3 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     gy_alloc_free(&alloc, job->config, sizeof *job->config);
     gy_alloc_free(&alloc, job, sizeof *job);
 }
-
-#undef JOB_BYTES
-#undef JOB_JOIN_NS
-#undef JOB_PAGE
-#undef JOB_PARTS
-#undef JOB_NAMED

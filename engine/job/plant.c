@@ -74,5 +74,3 @@ GY_INT void gy_job_plant_meets(struct gy_job_plant *plant, int after)
 {
     plant_count(plant, after ? PLANT_BEHIND : PLANT_AMID);
 }
-
-#undef PLANT_PAUSE_NS

@@ -84,7 +84,3 @@ GY_INT int gy_served_post(struct gy_served *s, struct gy_net_request *request, s
     request->state = GY_NET_LOST;
     return GY_OK;
 }
-
-#undef SERVED_SPINS
-#undef SERVED_PAUSE_NS
-#undef SERVED_PAUSE_MOST_NS

@@ -563,5 +563,3 @@ GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err)
         status = server_loop(s->server, err);
     return status == GY_OK ? GY_OK : server_fail(s->server, status, err);
 }
-
-#undef SERVER_REPLAY_SECONDS

@@ -229,5 +229,3 @@ GY_INT const struct gy_wire_calls *gy_wire_calls(void)
                                                 wire_swap, wire_waited };
     return &calls;
 }
-
-#undef WIRE_TAG

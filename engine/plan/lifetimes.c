@@ -163,5 +163,3 @@ GY_INT int gy_build_places(struct gy_builder *b)
             b->plan->tensors[i].offset = pl.buffers[b->plan->tensors[i].buffer].offset;
     return GY_OK;
 }
-
-#undef PLACE_SHARE

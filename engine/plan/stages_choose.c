@@ -320,7 +320,3 @@ GY_INT int gy_stages_choose(struct gy_stage_choice *c, const struct gy_stage_uni
     choose_best(c, units, best, from, 1);
     return choose_too_large(c, units, graph, err);
 }
-
-#undef STAGES_FLOPS
-#undef STAGES_WINOGRAD
-#undef STAGES_BYTES

@@ -440,8 +440,4 @@ GY_INT int gy_tuned_write(const struct gy_tuned *tuned, const char *path, struct
     return status;
 }
 
-#undef TUNED_BYTES
-#undef TUNED_ROWS
-#undef TUNED_WORDS
-
 #endif

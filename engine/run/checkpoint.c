@@ -519,5 +519,3 @@ GYRE_API int gyre_note(struct gyre_net *net, const char *key, const char *value)
                               GY_NOTE_KEYS, GY_NOTE_BYTES);
     return GYRE_OK;
 }
-
-#undef CKPT_BATCHES

@@ -166,6 +166,3 @@ GYRE_API int gyre_read_input(const char *path, struct gyre_config *config, struc
     const int status = fits_read_file(path, config, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
-
-#undef FITS_INPUT
-#undef FITS_ROOM

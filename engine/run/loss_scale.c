@@ -67,7 +67,3 @@ GY_INT int gy_scale_settle(struct gyre_net *net)
     }
     return GY_OK;
 }
-
-#undef SCALE_GOOD
-#undef SCALE_MOST
-#undef SCALE_LEAST

@@ -58,5 +58,3 @@ GY_INT int gy_bridge_return(struct gyre_net *net, int bucket)
     GY_TRY(net->backend->mark(net->backend_self, GY_QUEUE_PEERS, GY_MARK_SUMMED));
     return net->backend->wait(net->backend_self, GY_QUEUE_WORK, GY_MARK_SUMMED);
 }
-
-#undef BRIDGE_MARKS

@@ -465,5 +465,3 @@ GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const f
         *rank = step_place(net, parts ? plan->all_rank : plan->rank);
     return GYRE_OK;
 }
-
-#undef STEP_FAR

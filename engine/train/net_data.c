@@ -348,5 +348,3 @@ GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, i
     const int status = gy_data_pack(data->data, path, &config, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
-
-#undef API_IMAGE_SIDE

@@ -783,7 +783,3 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
         net->config.job->peers->failed(net->config.job, status, net->error.text);
     return status;
 }
-
-#undef TRAIN_AGAIN
-#undef TRAIN_GROWS
-#undef TRAIN_ROWS

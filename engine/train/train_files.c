@@ -317,7 +317,3 @@ GY_INT int gy_run_files_curve(struct gy_run_files *files, int64_t per_epoch, str
     gy_alloc_free(files->alloc, text, bytes + 1);
     return status;
 }
-
-#undef TRAINF_PREFIX
-#undef TRAINF_SUFFIX
-#undef TRAINF_HEADER

@@ -390,6 +390,3 @@ GY_INT void gy_augment_mix(const struct gy_augment *augment, uint64_t seed, int6
         mix[i].partner = (i + batch - 1) % batch;
     }
 }
-
-#undef AUGMENT_ATTEMPTS
-#undef AUGMENT_BATCH

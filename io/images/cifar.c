@@ -198,7 +198,3 @@ GY_INT int gy_cifar_open(struct gy_data *data, const char *path, const char *spl
     data->decode_bytes = 4 * CIFAR_PLANE; /* three planes, and room for the decoder's alignment */
     return cifar_name_classes(data, kind, folder, err);
 }
-
-#undef CIFAR_SIDE
-#undef CIFAR_PLANE
-#undef CIFAR_FILES

@@ -73,6 +73,3 @@ GY_INT int gy_data_open(struct gy_data **out, const struct gy_data_config *confi
     *out = data;
     return GY_OK;
 }
-
-#undef DATA_SHARE_LEAST
-#undef DATA_SHARE_MOST

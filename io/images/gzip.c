@@ -75,7 +75,3 @@ GY_INT int gy_gzip_read(const struct gy_alloc *alloc, const unsigned char *bytes
     *out_bytes = size;
     return GY_OK;
 }
-
-#undef GZIP_HEAD
-#undef GZIP_TAIL
-#undef GZIP_RATIO

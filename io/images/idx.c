@@ -257,6 +257,3 @@ GY_INT int gy_idx_open(struct gy_data *data, const char *path, const char *split
     (void)gy_text_copy(own->name, sizeof own->name, base ? base + 1 : images);
     return idx_describe(data, own, err);
 }
-
-#undef IDX_U8
-#undef IDX_LIMIT

@@ -151,5 +151,3 @@ GY_INT int gy_image_read(struct gy_decoder *decoder, const char *path, int32_t c
 {
     return gy_image_read_file(decoder, path, path, channels, max_pixels, image, err);
 }
-
-#undef IMAGE_FILE_BYTES

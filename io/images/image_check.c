@@ -178,9 +178,6 @@ GY_INT int gy_png_check(const unsigned char *bytes, size_t count, const char *na
     return GY_FAIL(err, GY_E_TRUNCATED, "%s: the PNG data end before their end chunk: the file is cut", name);
 }
 
-#undef PNG_BEGIN
-#undef PNG_IHDR_BYTES
-
 /* ---- BMP: a file header of 14 bytes, another of 12 or at least 40, a palette, rows padded to 4 bytes ---- */
 
 GY_INT int gy_bmp_check(const unsigned char *bytes, size_t count, const char *name, struct gy_image_head *head,

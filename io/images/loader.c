@@ -515,7 +515,3 @@ GY_INT void gy_loader_close(struct gy_loader *loader)
     pthread_mutex_destroy(&loader->lock);
     gy_alloc_free(&alloc, loader, sizeof *loader);
 }
-
-#undef LOADER_THREADS
-#undef LOADER_DEPTH
-#undef LOADER_BATCH

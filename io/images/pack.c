@@ -250,5 +250,3 @@ GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_
                      count, bytes);
     return status;
 }
-
-#undef PACK_WINDOW

@@ -124,7 +124,6 @@ RESAMPLE_AVX2 static int64_t resample_cells_avx2(const int32_t *weights, int32_t
     }
     return i;
 }
-#undef RESAMPLE_AVX2
 #endif
 
 /* What vectors do of a row of pixels, or of cells: so many of its first. */
@@ -198,6 +197,3 @@ GY_INT int gy_resample(const struct gy_window *from, const struct gy_resize *to,
     resample_passes(from, &across, &down, to, middle, out, out_stride);
     return GY_OK;
 }
-
-#undef RESAMPLE_BITS
-#undef RESAMPLE_HALF

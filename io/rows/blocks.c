@@ -551,5 +551,3 @@ GY_INT void gy_blocks_ahead(const struct gy_blocks *b, int64_t soon)
     if (soon >= 0 && soon < b->info.blocks && b->file.open)
         (void)posix_fadvise(b->file.fd, (off_t)b->entry[soon].at, (off_t)b->entry[soon].bytes, POSIX_FADV_WILLNEED);
 }
-
-#undef BLOCKS_STEP

@@ -202,6 +202,4 @@ GY_INT void gy_bits_flush(struct gy_bits_writer *writer)
 }
 
 #if defined(__x86_64__)
-#undef BITS_AVX2
-#undef BITS_WIDE
 #endif

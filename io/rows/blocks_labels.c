@@ -61,5 +61,3 @@ GY_INT void gy_blocks_sort(struct gy_blocks_counts *counts)
     counts->last = 0;
     memset(counts->slot, 0, sizeof counts->slot);
 }
-
-#undef LABELS_SLOTS

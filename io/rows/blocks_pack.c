@@ -359,4 +359,3 @@ GY_INT void gy_blocks_drop(struct gy_blocks_packed *packed, const struct gy_allo
 }
 
 #undef PACK_SHARE
-#undef PACK_SOME

@@ -274,5 +274,3 @@ GY_INT void gy_blocks_abandon(struct gy_blocks_writer *w)
     gy_alloc_free(&alloc, w->entry, w->entries_room * sizeof *w->entry);
     gy_alloc_free(&alloc, w, sizeof *w);
 }
-
-#undef BLOCKS_MEMORY

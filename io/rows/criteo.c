@@ -262,9 +262,3 @@ static const struct gy_rows_format criteo_format = { "criteo", "Criteo's click l
     criteo_look, criteo_fits, criteo_parse };
 
 GY_INT const struct gy_rows_format *gy_rows_criteo(void) { return &criteo_format; }
-
-#undef CRITEO_INTEGERS
-#undef CRITEO_FIELDS
-#undef CRITEO_PLACES
-#undef CRITEO_VECTORS
-#undef CRITEO_NONE

@@ -604,11 +604,3 @@ GY_INT int gy_convert_bytes(struct gy_blocks **out, const struct gy_convert_conf
 {
     return convert_all(out, config, bytes, alloc, report, err);
 }
-
-#undef CONVERT_PIECES
-#undef CONVERT_GROWTH
-#undef CONVERT_ROWS
-#undef CONVERT_ENTRIES
-#undef CONVERT_ENTRIES_MOST
-#undef CONVERT_BITS
-#undef CONVERT_BITS_MOST

@@ -575,18 +575,3 @@ GY_INT void gy_inflate_close(struct gy_inflate *z)
     const struct gy_alloc alloc = z->alloc;
     gy_alloc_free(&alloc, z, sizeof *z);
 }
-
-#undef INFLATE_BACK
-#undef INFLATE_WINDOW
-#undef INFLATE_ROOM
-#undef INFLATE_AHEAD
-#undef INFLATE_EXTRA
-#undef INFLATE_LITERALS
-#undef INFLATE_VALUE
-#undef INFLATE_MASK
-#undef INFLATE_MASK_FAR
-#undef INFLATE_FAST
-#undef INFLATE_FAST_FAR
-#undef INFLATE_LONGEST
-#undef INFLATE_INPUT
-#undef INFLATE_BEHIND

@@ -130,7 +130,3 @@ GY_INT void gy_rows_keep_close(struct gy_rows_keep *keep, const struct gy_alloc 
     gy_alloc_free(alloc, keep->text.bytes, keep->text.room);
     memset(keep, 0, sizeof *keep);
 }
-
-#undef KEEP_SLAB
-#undef KEEP_PIECES
-#undef KEEP_APART

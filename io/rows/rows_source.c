@@ -403,6 +403,3 @@ GY_INT int gy_rows_source_next(struct gy_rows_source *s, const struct gy_rows_se
 }
 
 #undef SOURCE_PIECE
-#undef SOURCE_LINE
-#undef SOURCE_PEEK
-#undef SOURCE_MORE

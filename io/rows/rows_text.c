@@ -281,8 +281,3 @@ GY_INT uint32_t gy_rows_tidy(uint32_t *id, float *value, uint32_t n)
     }
     return left;
 }
-
-#undef RTEXT_WORD_SHOWN
-#undef RTEXT_NUMBER_MOST
-#undef RTEXT_SMALL_SORT
-#undef RTEXT_TEN

@@ -25,8 +25,6 @@ static const char blocks_guess[] = "not measured: as on AVX2";
 static const struct blocks_row blocks_rows[] = {
     {NULL, GY_OP_CONV_WGRAD, "winograd4", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
     {NULL, GY_OP_CONV_WGRAD, "winograd7", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
-    {NULL, GY_OP_CONV_WGRAD, "winograd7/2", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen5},
-    {NULL, -1, "winograd7/2", -1, BLOCKS_ANY, {18, 256, 8, 2097152, 0}, blocks_zen5},
     {NULL, -1, "winograd4", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {NULL, -1, "winograd7", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {"avx512", -1, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},

@@ -31,11 +31,6 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"winograd7", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
-    {"winograd7/2", GY_OP_CONV, GY_BLOCK_STRIP, {12, 18, 24, 32, 48}},
-    {"winograd7/2", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {12, 18, 24, 32, 48}},
-    {"winograd7/2", GY_OP_CONV, GY_BLOCK_ITEMS, {2, 4, 8, 16}},
-    {"winograd7/2", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {2, 4, 8, 16}},
-    {"winograd7/2", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
 };
 
 /* Statistics are taken item by item and merged, as are sums over a data gradient: what cuts pixels moves them. Pairs of

@@ -41,7 +41,7 @@ GY_INT void gy_cpu_depth_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_depth_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
-/* Winograd: 3x3 and 5x5 with stride 1, 3x3 with stride 2, enough channels. Does number size of a set's transforms
+/* Winograd: 3x3 and 5x5 with stride 1, enough channels. Does number size of a set's transforms
  * fit, and what does it cost; what does the direct way? */
 GY_INT int gy_wino_fits(const struct gy_op *op, const struct gy_kernels *k, int size);
 GY_INT double gy_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size);

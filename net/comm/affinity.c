@@ -114,5 +114,3 @@ GY_INT int gy_net_affinity_share(const char *root, const struct gy_pin_set *allo
     gy_alloc_free(alloc, list, bytes);
     return count > 0 ? GY_OK : GY_FAIL(err, GY_E_UNSUPPORTED, "the system does not say which processors this process may use");
 }
-
-#undef AFFINITY_NODES

@@ -115,5 +115,3 @@ GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boo
     *out = word.choice;
     return GY_OK;
 }
-
-#undef CHOICE_DAY

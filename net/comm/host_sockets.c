@@ -222,8 +222,3 @@ GY_INT void gy_net_host_sockets_clear(struct gy_net_host_sockets *s)
     memset(s->line, 0, sizeof *s->line);
     gy_net_host_clear(s->node);
 }
-
-#undef HOST_SOCKETS_FLIGHTS
-#undef HOST_SOCKETS_STRIP
-#undef HOST_SOCKETS_DEPTH
-#undef HOST_SOCKETS_PAGE

@@ -93,5 +93,3 @@ GY_INT void gy_net_sum_both(float *a, float *b, int64_t count)
 #endif
     add_both_body(a, b, count);
 }
-
-#undef ADD_WIDE

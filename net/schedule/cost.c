@@ -194,13 +194,3 @@ GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_
         *seconds = least;
     return GY_OK;
 }
-
-#undef COST_TURNS
-#undef COST_TRIES
-#undef COST_SMALL
-#undef COST_FIRST
-#undef COST_MOST
-#undef COST_ENOUGH
-#undef COST_PATIENCE_NS
-#undef COST_TAG
-#undef COST_FLOATS

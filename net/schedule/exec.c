@@ -308,5 +308,3 @@ GY_INT void gy_net_exec_close(struct gy_net_exec *e)
     gy_arena_close(&e->arena);
     gy_alloc_free(&alloc, e, sizeof *e);
 }
-
-#undef EXEC_STRIP

@@ -128,4 +128,3 @@ DIMS_ALGORITHM(gy_net_build_halving, "halving", dims_halving, 1)
 DIMS_ALGORITHM(gy_net_build_direct, "direct", dims_direct, 1)
 DIMS_ALGORITHM(gy_net_build_multiring, "multiring", dims_ring, 0)
 DIMS_ALGORITHM(gy_net_build_multihalving, "multihalving", dims_halving, 0)
-#undef DIMS_ALGORITHM

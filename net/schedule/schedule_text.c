@@ -174,7 +174,3 @@ GY_INT int gy_net_read_schedule(struct gy_net_schedule *out, const char *text, s
         gy_net_close_schedule(out);
     return status;
 }
-
-#undef SCRIPT_WORD
-#undef SCRIPT_CELLS
-#undef SCRIPT_MOVED

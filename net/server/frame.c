@@ -60,5 +60,3 @@ GY_INT int gy_server_check(const struct gy_server_frame *frame, const struct gy_
                        want->slice, frame->count, want->count);
     return frame_number(frame, want, err);
 }
-
-#undef FRAME_MAGIC

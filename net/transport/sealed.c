@@ -223,5 +223,3 @@ GY_INT const struct gy_net_fault *gy_net_sealed_fault(const struct gy_net_sealed
 {
     return &s->fault;
 }
-
-#undef SEALED_SMALL

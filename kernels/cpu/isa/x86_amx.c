@@ -400,13 +400,6 @@ GY_INT void gy_kernels_amx(struct gy_kernels *k)
     }
 }
 
-#undef AMX_GEMM_FN
-#undef AMX_OUTER_FN
-#undef AMX_GEMM_NAME
-#undef AMX_OUTER_NAME
-#undef AMX_16
-#undef AMX_32
-
 #else
 
 GY_INT void gy_kernels_amx(struct gy_kernels *k) { (void)k; }
