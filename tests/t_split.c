@@ -22,7 +22,7 @@
 struct sp_case {
     char text[4096], whole[4096]; /* whole: without the word */
     uint64_t seed;
-    int batch, ranks, shards, accumulate, dtype, adamw, threads, ema;
+    int batch, ranks, shards, accumulate, dtype, adamw, threads, ema, sync_bn;
 };
 struct sp_left {
     int status;
@@ -106,6 +106,7 @@ static void sp_draw(struct sp_case *c, uint64_t seed)
     c->adamw = random_percent(&d, 40);
     c->threads = 1 + random_below(&d, 3);
     c->ema = random_percent(&d, 25);
+    c->sync_bn = !sharded && random_percent(&d, 40);
     sp_put_images(c, &d);
     sp_put_linear(c, &d, sharded ? c->shards : c->ranks > 2 ? c->ranks : 2);
 }
@@ -125,6 +126,7 @@ static struct gyre_config sp_config(const struct sp_case *c, int threads, int sp
     config.optimizer.ema = c->ema ? 0.9f : 0;
     config.schedule.rate = c->adamw ? 0.001f : 0.01f;
     config.shards = c->shards;
+    config.sync_bn = c->sync_bn;
     config.accumulate = c->accumulate;
     return config;
 }

@@ -81,6 +81,7 @@ static void plan_params(struct gy_builder *b)
             if (plan_rows(b, i, &own, &most) == parts)
                 plan_param(b, i);
         plan->common = parts ? plan->common : plan->span_count;
+        plan->common_bytes = parts ? plan->common_bytes : plan->region_bytes[GY_AT_GRAD];
     }
 }
 
@@ -239,7 +240,7 @@ static void plan_levels(struct gy_builder *b)
     b->plan->levels = 0;
     while (b->config->train && b->config->shards > 1 && (b->config->shards - 1) >> b->plan->levels)
         b->plan->levels++;
-    if (b->status == GY_OK && (gy_add_size(bytes[GY_AT_GRAD], bytes[GY_AT_STATE], &each) != 0 ||
+    if (b->status == GY_OK && (gy_add_size(b->plan->common_bytes, bytes[GY_AT_STATE], &each) != 0 ||
                                gy_mul_size(each, (size_t)b->plan->levels, &bytes[GY_AT_LEVELS]) != 0))
         b->status = GY_FAIL(b->err, GY_E_NOMEM, "gradients of %d shards are beyond the address space", b->config->shards);
 }

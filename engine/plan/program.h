@@ -89,6 +89,7 @@ struct gy_plan {
     int tensor_count, tensor_room;
     struct gy_span *spans;
     int span_count, common; /* common: the first of them, of parameters that all ranks have whole */
+    size_t common_bytes;   /* their gradients */
     struct gy_bucket *buckets; /* in the order in which they are complete; only where there are several ranks or shards */
     int bucket_count;
     int levels;            /* of GY_AT_LEVELS */

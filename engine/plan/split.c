@@ -335,6 +335,8 @@ static const int *split_outputs(const struct split_walk *w)
 static int split_waiting(const struct split_walk *w, int64_t count)
 {
     const int64_t levels = (int64_t)w->s->ranks * w->s->levels + w->s->turns;
+    if (levels == 0)
+        return -1;
     const int t = gy_build_tensor(w->b, "split.sums", GY_AT_SLOTS, GY_F32, 2, levels, count, 1, 1);
     if (t < 0)
         return -1;

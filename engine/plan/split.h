@@ -21,7 +21,8 @@ struct gy_split {
     struct gy_stages base; /* first: what the planner sees */
     int rank, ranks, slices;
     int first, mine;   /* slices of this rank; others have as many */
-    int levels, turns; /* partial sums of gradients that wait: of a rank's shards; of ranks */
+    int levels, turns; /* partial sums of gradients that wait beside them: of a rank's shards; of
+                        * ranks */
     int number;        /* of the next message: all ranks count alike */
     struct gy_split_node *nodes; /* [nodes] */
 };

@@ -140,7 +140,7 @@ GY_INT int gy_split_plan(struct gyre_net *net, struct gy_plan_config *plan)
                                   .first = p->first,
                                   .mine = p->mine,
                                   .levels = slices_levels(p->mine),
-                                  .turns = slices_levels(p->ranks) };
+                                  .turns = p->sharded ? slices_levels(p->ranks) - 1 : 0 };
     plan->stages = &s->plan.base;
     net->split = s;
     net->pipe = p->ranks > 1 ? &slices_calls : NULL;
@@ -197,36 +197,39 @@ static void slices_add(float *to, const float *from, int64_t count)
 }
 
 /* One more of a tree's sums, number `turn` of `turns`; data becomes their total with the last one.
- * 0: it waits for others. */
-static int slices_tree(float *data, float *level, int64_t count, int turn, int turns)
+ * level: sums that wait, one after the other; the one behind them lies in last. 0: it waits. */
+static int slices_tree(float *data, float *level, int levels, float *last, int64_t count, int turn,
+                       int turns)
 {
     int l = 0;
     for (; turn >> l & 1; l++)
-        slices_add(data, level + l * count, count);
+        slices_add(data, l < levels ? level + l * count : last, count);
     if (turn + 1 < turns) {
-        memcpy(level + l * count, data, (size_t)count * sizeof *data);
+        memcpy(l < levels ? level + l * count : last, data, (size_t)count * sizeof *data);
         return 0;
     }
     for (; turn >> l; l++)
         if (turn >> l & 1)
-            slices_add(data, level + l * count, count);
+            slices_add(data, l < levels ? level + l * count : last, count);
     return 1;
 }
 
-/* Over the shards of a rank, then over the ranks: one tree. */
+/* With shards over those of a rank, then over the ranks: one tree. */
 static int slices_sum(struct gyre_net *net, const struct gy_op *op)
 {
     const struct gy_split *s = &net->split->plan;
+    const struct gy_parallel *p = &net->parallel;
     const int64_t count = net->plan.tensors[op->tensor[GY_X]].count;
+    const int rank = op->geom.p, adds = !p->sharded && (rank > 0 || net->uniform.accumulate);
     float *const data = op->ptr[GY_X], *const own = op->ptr[GY_RES], *const to = op->ptr[GY_Y];
-    float *const ranks = own + (int64_t)s->ranks * s->levels * count;
-    if (!slices_tree(data, own + (int64_t)op->geom.p * s->levels * count, count,
-                     net->parallel.shard, net->parallel.mine) ||
-        !slices_tree(data, ranks, count, op->geom.p, s->ranks))
-        return GY_OK;
-    if (net->uniform.accumulate)
+    float *const shards = s->levels ? own + (int64_t)rank * s->levels * count : NULL;
+    float *const ranks = s->turns ? own + (int64_t)s->ranks * s->levels * count : NULL;
+    const int waits =
+        p->sharded && (!slices_tree(data, shards, s->levels, NULL, count, p->shard, p->mine) ||
+                       !slices_tree(data, ranks, s->turns, to, count, rank, s->ranks));
+    if (adds)
         slices_add(to, data, count);
-    else
+    else if (!waits)
         memcpy(to, data, (size_t)count * sizeof *data);
     return GY_OK;
 }
