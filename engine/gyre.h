@@ -122,6 +122,10 @@ struct gyre_config {
     int shards;               /* 0; else a step's samples are so many shards of `batch` each, with batch-norm statistics of their own, and dealt
                                * to the ranks: gyre_step takes those of this rank, batch * shards / ranks. Then 1, 2, 4 ... ranks give the same
                                * bits. Each must have 1, 2, 4, 8 ... of them; of 2, 4, 8 ... the last may have half as many */
+    /* Layers that a net's text calls split: each rank has columns of them, and the job opens messages. All
+     * ranks call gyre_step, gyre_eval, gyre_predict and gyre_save; a tensor's rows are read where they are.
+     * With shards a layer has as many slices, and the bits are those of one process. Without shards sums
+     * are in another order than without the word. SGD and AdamW, without clip_norm. On the CPU */
     int sync_bn;              /* 1: batch norms use the statistics of all ranks' samples together; 0 */
     size_t bucket_bytes;      /* gradients that are summed at a time, while the rest is computed; 0: 4 MiB. Bits do not depend on it */
     int trace_events;         /* ops and sums that are kept for gyre_write_trace, the last ones: 64 bytes each; 0 */

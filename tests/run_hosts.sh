@@ -61,11 +61,27 @@ if [ "$halving" -lt "$flat_ring" ] || [ "$ring" -lt "$flat_ring" ]; then ok; els
 # ---- training: the bits of one host
 make_images "$TMP/data/train" 4 30 20 1
 plain_net >"$TMP/plain.net"
-learn() { "$@" -- "$GYRE" train "$TMP/plain.net" "$TMP/data" --epochs 8 --lr .02 --test-data none --batch 2 --shards 8 --out "$folder"; }
+learn() { "$@" -- "$GYRE" train "$TMP/${net:-plain}.net" "$TMP/data" --epochs 8 --lr .02 --test-data none --batch 2 --shards 8 --out "$folder" ${options:-}; }
 folder=$TMP/one expect 0 learn "$GYRE" launch --ranks 8 --threads 1
 folder=$TMP/four expect 0 learn launch
 same "$TMP/one/checkpoint-56.safetensors" "$TMP/four/checkpoint-56.safetensors"
 there "$TMP/four/checkpoint-56.safetensors"
+# stages of the net on all hosts, 4 in two copies and 2 in four; over each transport
+for parts in 4 2; do
+    for transport in tcp ${has_ucx:+ucx}; do
+        GYRE_TRANSPORT=$transport options="--pipeline $parts" folder=$TMP/$parts-$transport expect 0 learn launch
+        same "$TMP/one/checkpoint-56.safetensors" "$TMP/$parts-$transport/checkpoint-56.safetensors"
+        there "$TMP/$parts-$transport/checkpoint-56.safetensors"
+    done
+done
+# a layer whose columns lie on all hosts
+sed 's/^\(.*linear\) [0-9]*/\1 24 split\nrelu\nlinear 4/' "$TMP/plain.net" >"$TMP/whole.net"
+folder=$TMP/slices net=whole expect 0 learn "$GYRE" launch --ranks 1 --threads 1
+for transport in tcp ${has_ucx:+ucx}; do
+    GYRE_TRANSPORT=$transport folder=$TMP/split-$transport net=whole expect 0 learn launch
+    same "$TMP/slices/checkpoint-56.safetensors" "$TMP/split-$transport/checkpoint-56.safetensors"
+    there "$TMP/split-$transport/checkpoint-56.safetensors"
+done
 # without rank 0 and another one amid it, from unequal hosts then; and without a whole host
 more='--elastic 2:8'
 GYRE_DIE=0:90,5:110 folder=$TMP/six expect 0 learn launch $more

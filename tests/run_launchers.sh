@@ -10,15 +10,16 @@
 GYRE=$1
 make_images "$TMP/data/train" 4 30 20 1
 tiny_net >"$TMP/tiny.net"
+tiny_net | sed 's/^\(.*linear [0-9]*\)/\1 split/' >"$TMP/split.net"
 last=checkpoint-15.safetensors
 
 # ranks_train FOLDER LAUNCHER...: four ranks of two images, one thread each; with the options $more
-more=
+more='' net=$TMP/tiny.net
 ranks_train()
 {
     folder=$TMP/$1
     shift
-    "$@" "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 1 --steps 15 --batch 2 --threads 1 --pad-crop 2 --flip --out "$folder" $more
+    "$@" "$GYRE" train "$net" "$TMP/data" --epochs 1 --steps 15 --batch 2 --threads 1 --pad-crop 2 --flip --out "$folder" $more
 }
 # elastic_train FOLDER LAUNCHER...: the same with shards; without GYRE_DIE=, ranks 0 and 3 die
 elastic_train()
@@ -31,6 +32,24 @@ elastic_train()
     more=
     return $got
 }
+# parts_train PREFIX LAUNCHER...: the net in 4 stages, in two copies of 2, and with a layer that is split: each
+# to the bits of one process
+parts_train()
+{
+    prefix=$1
+    shift
+    for parts in 4 2; do
+        more="--shards 4 --pipeline $parts"
+        expect 0 ranks_train "$prefix-$parts" "$@"
+        there "$TMP/$prefix-$parts/$last"
+        same "$TMP/whole/$last" "$TMP/$prefix-$parts/$last"
+    done
+    more='--shards 4' net=$TMP/split.net
+    expect 0 ranks_train "$prefix-split" "$@"
+    there "$TMP/$prefix-split/$last"
+    same "$TMP/slices/$last" "$TMP/$prefix-split/$last"
+    more='' net=$TMP/tiny.net
+}
 # reaches FOLDER: as gyre launch
 reaches() { there "$TMP/$1/$last"; same "$TMP/launch/$last" "$TMP/$1/$last"; }
 
@@ -38,6 +57,12 @@ expect 0 ranks_train launch "$GYRE" launch --ranks 4 --
 GYRE_DIE='' expect 0 elastic_train elastic "$GYRE" launch --ranks 1 --
 there "$TMP/elastic/$last"
 there "$TMP/launch/$last"
+more='--shards 4'
+expect 0 ranks_train whole env
+net=$TMP/split.net
+expect 0 ranks_train slices env
+more='' net=$TMP/tiny.net
+parts_train parts "$GYRE" launch --ranks 4 --
 expect 0 ranks_train flat env GYRE_ALLREDUCE=flat/doubling "$GYRE" launch --ranks 4 --
 there "$TMP/flat/$last"
 # what is measured between hosts never shows in the bits; a schedule that somebody wrote is one like another
@@ -60,6 +85,8 @@ if command -v mpirun >/dev/null 2>&1; then
     # shellcheck disable=SC2086
     expect 0 ranks_train mpi-flat $mpi -x GYRE_ALLREDUCE=flat/doubling
     same "$TMP/flat/$last" "$TMP/mpi-flat/$last"
+    # shellcheck disable=SC2086
+    parts_train mpi-parts $mpi
     # a job that outlives its ranks, and its rank 0
     # shellcheck disable=SC2086
     expect 0 elastic_train mpi-elastic $mpi --enable-recovery
@@ -248,6 +275,7 @@ elif ! slurm_begin; then
 else
     expect 0 ranks_train slurm srun -N 1 -n 4 # one node: nothing has to be said
     reaches slurm
+    parts_train slurm-parts srun -N 1 -n 4
     # srun tells of the killed ones
     expect 137 elastic_train slurm-elastic srun -N 1 -n 4 -K0 --no-kill
     same "$TMP/elastic/$last" "$TMP/slurm-elastic/$last"
@@ -256,6 +284,7 @@ else
     (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$TMP/key")
     expect 0 ranks_train slurm-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4
     reaches slurm-two
+    parts_train slurm-parts-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4
     if getent hosts "$host" >/dev/null; then
         expect 0 ranks_train slurm-list env GYRE_KEY_FILE="$TMP/key" srun -N 2 -n 4
         reaches slurm-list

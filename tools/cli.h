@@ -196,6 +196,7 @@ const char *cli_bytes(char buf[32], double bytes);                        /* "12
 /* A net by name of the zoo or by file: its text, to free(); NULL after a sentence with *exit_code set. classes, h, w, c as in
  * gyre_zoo_text; a file stands as it is. */
 char *cli_net_text(const char *name, const struct gyre_shape *shape, int *exit_code);
+int cli_net_splits(const char *name); /* may the net have split layers, whose ranks send messages? */
 /* h, w and c of a net text's first line; 0 0 3 when it says none (opening it will say what is wrong). */
 void cli_net_input(const char *text, struct gyre_shape *shape);
 /* gyre_config from the options; text and its name are the caller's. */

@@ -27,12 +27,12 @@ static void bucket_cut(struct gy_builder *b, size_t bytes)
     size_t from = 0;
     int first = 0, span = 0;
     for (int i = b->graph->param_count - 1; i >= 0 && b->status == GY_OK; i--) {
-        if (plan->span_of[i] < 0)
+        if (plan->span_of[i] < 0 || plan->span_of[i] >= plan->common)
             continue;
         const struct gy_tensor *t = &plan->tensors[plan->grad[i]];
         const size_t to = t->offset + gy_align_up(t->bytes, GY_CACHE_LINE);
         span++;
-        if (to - from < bytes && span < plan->span_count)
+        if (to - from < bytes && span < plan->common)
             continue;
         plan->buckets[plan->bucket_count] = (struct gy_bucket){ bucket_tensor(b, plan->bucket_count, from, to), first, span - first, -1 };
         plan->bucket_count++;

@@ -39,8 +39,10 @@ struct gy_parallel {
     int stop, stopped;   /* this rank was asked to stop; some rank was, as of the last step: the same on all */
 };
 
-/* What a net does that is a stage of several; NULL: it is whole. */
+/* What a net does that is a stage of several, or has slices of layers; NULL: it is whole. gradients,
+ * eval: NULL where they are those of a whole net. */
 struct gy_pipe;
+struct gy_split_net;
 struct gy_pipe_calls {
     int (*open)(struct gyre_net *net); /* after its memory is there */
     void (*close)(struct gyre_net *net);
@@ -57,6 +59,8 @@ struct gy_pipe_calls {
     int (*save)(struct gyre_net *net, const char *path);
     int (*share)(struct gyre_net *net, double *values, int count); /* the last stage's, on all */
     int (*test)(const struct gyre_net *net); /* does this rank take part in evaluations? */
+    /* Row k of a parameter among those of this rank; -1: it is another's. NULL: all are here. */
+    int32_t (*place)(const struct gyre_net *net, int param, int32_t k);
 };
 
 /* What the net did when, in a ring: trace.h. */
@@ -111,6 +115,7 @@ struct gyre_net {
     struct gy_trace trace;
     const struct gy_pipe_calls *pipe;
     struct gy_pipe *stage;          /* pipeline.c */
+    struct gy_split_net *split;     /* split_run.c */
     void *shared;                   /* several ranks: the gradients, where all of them sum; taken from the job */
     size_t shared_bytes;
     int failed;                     /* GYRE_E_DEVICE or below: only close is allowed */

@@ -126,7 +126,7 @@ static void parallel_tree(const struct gy_parallel *p, float *data, float *level
 /* offset: bytes behind the begin of a level. */
 static void parallel_tree_at(const struct gyre_net *net, float *data, size_t offset, int64_t count)
 {
-    const size_t each = net->plan.region_bytes[GY_AT_GRAD] + net->plan.region_bytes[GY_AT_STATE];
+    const size_t each = net->plan.common_bytes + net->plan.region_bytes[GY_AT_STATE];
     unsigned char *const levels = net->base[GY_AT_LEVELS];
     if (net->parallel.mine > 1)
         parallel_tree(&net->parallel, data, (float *)(void *)(levels + offset), each / sizeof(float), count);
@@ -150,7 +150,7 @@ GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *res
     memcpy(p->results, sums, sizeof sums);
     parallel_tree(p, p->results, p->level[0], 4, 4);
     if (p->sharded)
-        parallel_tree_at(net, net->base[GY_AT_STATE], net->plan.region_bytes[GY_AT_GRAD],
+        parallel_tree_at(net, net->base[GY_AT_STATE], net->plan.common_bytes,
                          (int64_t)(net->plan.region_bytes[GY_AT_STATE] / sizeof(float)));
 }
 

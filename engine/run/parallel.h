@@ -13,6 +13,8 @@ GY_INT int gy_parallel_sum(struct gyre_net *net, const char *name, float *data, 
 GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op); /* share.c: ops between ranks that wait */
 /* gyre_config.pipeline: chooses this rank's layers, and tells the planner. After the above. */
 GY_INT int gy_pipe_plan(struct gyre_net *net, struct gy_plan_config *plan);
+/* A net with split layers: chooses this rank's slices, and tells the planner. After the above. */
+GY_INT int gy_split_plan(struct gyre_net *net, struct gy_plan_config *plan);
 #endif
 GY_INT int gy_parallel_tables(struct gyre_net *net); /* after planning: takes the tables of buckets and shards from the arena */
 GY_INT int gy_parallel_open(struct gyre_net *net); /* agree.c: all ranks compare what they train */

@@ -346,7 +346,7 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
 {
     struct gy_parallel *p = &net->parallel;
     const int late = gy_parallel_is_late(net, train);
-    if (net->pipe)
+    if (net->pipe && net->pipe->gradients)
         return net->pipe->gradients(net, batch, train, result);
     if (p->sharded && (!batch || batch->count != p->mine * net->config.batch))
         return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; %d shards of %d on %d ranks need %d", batch ? batch->count : 0, p->shards,
@@ -431,7 +431,7 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
     GY_TRY(gy_engine_given(net, batch, "gyre_eval: batch"));
     struct gyre_result r;
     GY_TRY(gy_engine_ready(net, "gyre_eval", 0));
-    if (net->pipe)
+    if (net->pipe && net->pipe->eval)
         return net->pipe->eval(net, batch, result);
     GY_TRY(gy_engine_feed(net, batch));
     GY_TRY(gy_engine_run(net, GY_EVAL));
