@@ -78,20 +78,41 @@ lose()
     done
 }
 for how in 'async' 'server --backup 1'; do
-    lose 1 lost &
+    lose 2 lost &
     # shellcheck disable=SC2086
     expect 0 servers 3 1 lost --steps 3000 --schedule constant --lr .01 --test-data none --checkpoint-every 50 --overwrite --sync $how
     wait
-    says "$err" 'rank 1 .*; the other workers go on'
+    says "$err" 'rank 2 .*; the other workers go on'
     there "$TMP/lost/checkpoint-3000.safetensors"
     rm -rf "$TMP/lost"
 done
-lose 3 lost &
+lose 0 lost &
 got=0
 servers 3 1 lost --steps 100000 --schedule constant --lr .01 --test-data none --checkpoint-every 50 --sync async >"$out" 2>"$err" || got=$?
 wait
 [ $got != 0 ] && ok || bad 'without its server a run ended well'
-says "$err" 'rank 3 on .* has ended'
+says "$err" 'rank 0 on .* has ended'
+
+# any worker, the one that tests and saves as well, at any push or wait: the others end well
+seed=${SEED:-1}
+for _ in 1 2 3 4 5 6; do
+    seed=$((seed * 69069 % 1000003 + 1))
+    who=$((1 + seed % 3)) at=$((1 + seed / 3 % 24))
+    [ $((seed % 2)) = 0 ] || at=w$at
+    case $((seed / 7 % 3)) in 0) how=server ;; 1) how='server --backup 1' ;; *) how=async ;; esac
+    [ $((seed % 5)) -gt 1 ] || who=1
+    # shellcheck disable=SC2086
+    GYRE_DIE=$who:$at expect 0 servers 3 1 die --epochs 12 --json --overwrite --sync $how
+    says "$err" "rank $who .*; the other workers go on"
+    says "$out" '"lost_workers":1}'
+    there "$TMP/die/checkpoint-72.safetensors"
+    "$GYRE" eval "$TMP/die/checkpoint-72.safetensors" "$TMP/data/test" >"$TMP/eval" 2>&1 || bad "seed $seed: no checkpoint of the others ($how, $who:$at)"
+    [ "$(tail -n 1 "$TMP/die/metrics.csv" | cut -d, -f1)" = 72 ] || bad "seed $seed: the last row is of another step ($how, $who:$at)"
+done
+got=0
+GYRE_DIE=1:40 servers 4 1 shards --shards 4 --epochs 50 --sync server >"$out" 2>"$err" || got=$?
+[ $got != 0 ] && ok || bad 'without a worker that has shards a run ended well'
+[ "$(grep -c 'rank 1 on .* has ended; .*; no other worker has its shards' "$err")" = 4 ] || bad 'not on every rank'
 
 # ---- roles that do not add up
 refused() # SENTENCE COMMAND...

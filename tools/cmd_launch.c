@@ -27,7 +27,7 @@ static const struct cli_option launch_rows[] = {
     { "ranks", "N", NULL, "processes; default: 2, with --hosts all that it has room for", CLI_WHOLE, AT(ranks), 1, LAUNCH_MOST },
     { "workers", "W", NULL, "with --servers, instead of --ranks: processes that compute",
       CLI_WHOLE, AT(workers), 2, LAUNCH_MOST },
-    { "servers", "S", NULL, "parameter servers: the last processes, for 'train --sync server' and "
+    { "servers", "S", NULL, "parameter servers: the first processes, for 'train --sync server' and "
       "async", CLI_WHOLE, AT(servers), 1, LAUNCH_MOST },
     { "threads", "N", NULL, "threads that compute in each; default: the processors, divided", CLI_WHOLE, AT(threads), 1, 4096 },
     { "bind", NULL, NULL, "each process keeps to its part of its host's processors: for a job that has its hosts alone", CLI_FLAG, AT(bind), 0, 0 },
@@ -369,7 +369,7 @@ static void launch_on_late(struct launch_job *job, int bad)
  * themselves. */
 static int launch_spares(const struct launch_job *job, const struct launch_end *end)
 {
-    if (!job->v->servers || end->rank == 0 || end->rank >= job->ranks - (int)job->v->servers)
+    if (!job->v->servers || end->rank < (int)job->v->servers)
         return 0;
     if (launch_code(end->status) == CLI_FAILED) /* it has lost one itself */
         return 0;

@@ -67,7 +67,6 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                      struct gy_error *err)
 {
     const struct gyre_job_config *const c = job->config;
-    const int spared = c->sync == GYRE_SYNC_ASYNC ? -1 : c->backup;
     char version[32], roles[160];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
     snprintf(roles, sizeof roles, "%d servers, sync %d, backup %d, staleness %" PRId64 ", rate %d, "
@@ -86,7 +85,6 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                                                 .code = gy_knob_get("GYRE_NET_CODE"),
                                                 .boot = boot, .place = *place, .met = met,
                                                 .firm = c->servers,
-                                                .spared_most = spared,
                                                 .blocks = c->elastic_least > 0,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
@@ -383,21 +381,29 @@ GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error 
 
 /* ---- what must be equal ---- */
 
-#define JOB_PARTS 8 /* of 16 bits, exact in float: the kind, then the value */
+#define JOB_WORD 8  /* of 16 bits, exact in float: the kind, then the value */
+#define JOB_PARTS 9 /* then 1: a rank that is gone has a row of zeros */
 #define JOB_NAMED 8 /* ranks in a sentence */
 
 /* A rank's word is its row; the others' rows are 0, so that the sum has all of them. */
 static void job_put_word(float row[JOB_PARTS], uint64_t kind, uint64_t value)
 {
-    for (int k = 0; k < JOB_PARTS; k++)
+    for (int k = 0; k < JOB_WORD; k++)
         row[k] = (float)((k < 4 ? kind : value) >> 16 * (k % 4) & 0xffff);
+    row[JOB_WORD] = 1;
+}
+
+static int job_is_here(const float *words, int rank)
+{
+    return words[rank * JOB_PARTS + JOB_WORD] > 0;
 }
 
 /* The first rank of the same kind, itself where it is that. */
 static int job_first_like(const float *words, int rank)
 {
     int first = 0;
-    while (memcmp(words + first * JOB_PARTS, words + rank * JOB_PARTS, 4 * sizeof *words) != 0)
+    while (!job_is_here(words, first) ||
+           memcmp(words + first * JOB_PARTS, words + rank * JOB_PARTS, 4 * sizeof *words) != 0)
         first++;
     return first;
 }
@@ -408,7 +414,7 @@ static int job_differ(const float *words, int ranks, int *like, char *text, size
     int count = 0;
     size_t at = 0;
     for (int r = 1; r < ranks; r++) {
-        const int first = job_first_like(words, r);
+        const int first = job_is_here(words, r) ? job_first_like(words, r) : r;
         if (memcmp(words + first * JOB_PARTS, words + r * JOB_PARTS, JOB_PARTS * sizeof *words) == 0)
             continue;
         *like = count == 0 ? first : *like;
@@ -455,7 +461,7 @@ GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *
     if (job->rank == 0)
         job_put_word(parts, 0, (uint64_t)*value);
     GY_TRY(job->peers->sum(job, parts, JOB_PARTS, err));
-    for (int k = 4; k < JOB_PARTS; k++)
+    for (int k = 4; k < JOB_WORD; k++)
         all |= (uint64_t)parts[k] << 16 * (k % 4);
     *value = (int64_t)all;
     return GY_OK;
@@ -727,7 +733,7 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
     }
     if (job)
         gy_recorder_ended(job, status, &err);
-    gyre_job_close(job);
+    gyre_job_close(opened);
     return gy_error_out(error, &err);
 }
 
@@ -767,5 +773,6 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
 #undef JOB_BYTES
 #undef JOB_JOIN_NS
 #undef JOB_PAGE
+#undef JOB_WORD
 #undef JOB_PARTS
 #undef JOB_NAMED

@@ -186,22 +186,37 @@ static int served_fetch(struct gyre_job *job, unsigned regions, int last, struct
     return gy_worker_fetch(job->served, regions, last, err);
 }
 
-static int served_leave(struct gyre_job *job, struct gy_served_report *report, struct gy_error *err)
+static int served_leave(struct gyre_job *job, int leads, struct gy_served_report *report,
+                        struct gy_error *err)
 {
     struct gy_served *const s = job->served;
-    if (s->phase == GY_SERVED_NOW)
-        GY_TRY(gy_worker_leave(s, err));
+    const int status = s->phase == GY_SERVED_NOW ? gy_worker_leave(s, leads, err) : GY_OK;
+    if (status != GY_OK)
+        return status;
     s->phase = GY_SERVED_AFTER;
     *report = s->report;
     return GY_OK;
 }
 
-static const char *served_lost(struct gyre_job *job)
+static int served_leads(struct gyre_job *job)
+{
+    if (gy_served_leader(job->served) != job->served->number)
+        return 0;
+    job->rank = 0;
+    return 1;
+}
+
+static const char *served_lost(struct gyre_job *job, int *takes)
 {
     struct gy_served *const s = job->served;
     const char *text;
-    for (int w = 1; w < s->workers && s->told; w++)
-        if (!s->told[w] && gy_net_comm_spared(s->all->world, w, &text)) {
+    int here = 0;
+    for (int w = 0; w < s->workers; w++)
+        here += !gy_served_is_lost(s, w, NULL);
+    *takes = s->config.sync == GYRE_SYNC_ASYNC ? 0 : here > s->config.backup + 1
+                                                         ? here - s->config.backup : 1;
+    for (int w = 0; w < s->workers && s->told; w++)
+        if (!s->told[w] && gy_served_is_lost(s, w, &text)) {
             s->told[w] = 1;
             return text;
         }
@@ -222,7 +237,7 @@ static int served_is_lockstep(const struct gyre_job *job)
 
 static const struct gy_served_calls served_calls = {
     .begin = served_begin, .fetch = served_fetch, .leave = served_leave, .updates = served_updates,
-    .is_lockstep = served_is_lockstep, .lost = served_lost,
+    .is_lockstep = served_is_lockstep, .leads = served_leads, .lost = served_lost,
 };
 
 static void served_note(struct gyre_job *job, int note, int ended, int64_t step)
@@ -286,16 +301,22 @@ GY_INT int gy_served_open(struct gyre_job **out, struct gyre_job *all,
         gy_alloc_free(&all->alloc, s, sizeof *s);
         return GY_NOMEM(err, "the job with servers", sizeof *job + sizeof *s);
     }
-    const int workers = all->ranks - config->servers, serves = all->rank >= workers;
+    const int workers = all->ranks - config->servers, serves = all->rank < config->servers;
     *s = (struct gy_served){ .alloc = all->alloc, .all = all, .config = *config, .workers = workers,
-                             .servers = config->servers, .number = all->rank - (serves ? workers
-                                     : 0) };
-    *job = (struct gyre_job){ .peers = &served_peers, .rank = all->rank, .ranks = workers,
+                             .servers = config->servers,
+                             .number = all->rank - (serves ? 0 : config->servers) };
+    *job = (struct gyre_job){ .peers = &served_peers, .ranks = workers,
+                              .rank = s->number + (serves ? workers : 0),
                               .local = all->local,
                               .locals = all->locals, .hosts = 1, .alloc = all->alloc,
                               .world = all->world,
                               .area = all->area, .served = s };
     *out = job;
+    s->rank_of = gy_alloc_take(&all->alloc, (size_t)workers, sizeof *s->rank_of);
+    if (!s->rank_of)
+        return GY_NOMEM(err, "the workers' ranks", (size_t)workers * sizeof *s->rank_of);
+    for (int w = 0; w < workers; w++)
+        s->rank_of[w] = config->servers + w;
     return GY_OK;
 }
 
@@ -307,6 +328,7 @@ GY_INT void gy_served_close(struct gyre_job *job)
     const struct gy_alloc alloc = s->alloc;
     gy_worker_close(s);
     gy_server_close(s);
+    gy_alloc_free(&alloc, s->rank_of, (size_t)s->workers * sizeof *s->rank_of);
     gy_alloc_free(&alloc, s->slices, (size_t)s->net.count * sizeof *s->slices);
     gy_alloc_free(&alloc, s, sizeof *s);
     gy_alloc_free(&alloc, job, sizeof *job);

@@ -9,7 +9,24 @@
 #define SERVED_PAUSE_NS 20000
 #define SERVED_PAUSE_MOST_NS 500000
 
-GY_INT int gy_served_rank(const struct gy_served *s, int server) { return s->workers + server; }
+GY_INT int gy_served_rank(const struct gy_served *s, int server)
+{
+    (void)s;
+    return server;
+}
+
+GY_INT int gy_served_is_lost(const struct gy_served *s, int worker, const char **text)
+{
+    return gy_net_comm_spared(s->all->world, s->rank_of[worker], text);
+}
+
+GY_INT int gy_served_leader(const struct gy_served *s)
+{
+    int w = 0;
+    while (w < s->workers && gy_served_is_lost(s, w, NULL))
+        w++;
+    return w < s->workers ? w : -1;
+}
 
 GY_INT int gy_served_lockstep(const struct gy_served *s)
 {
@@ -49,11 +66,7 @@ GY_INT void gy_served_pause(const struct gy_served *s, int still)
         nanosleep(&pause, NULL);
 }
 
-/* A worker whose loss need not end the job. */
-static int served_may_lose(const struct gy_served *s, int rank)
-{
-    return rank > 0 && rank < s->workers && !gy_served_lockstep(s);
-}
+static int served_may_lose(const struct gy_served *s, int rank) { return rank >= s->servers; }
 
 /* Until it is done, or its peer is gone that may be. */
 GY_INT int gy_served_await(struct gy_served *s, struct gy_net_request *request,

@@ -21,7 +21,8 @@ struct server_talk {
     size_t all_bytes;
     int summed;              /* its floats are there */
     int fetches, last;       /* it waits for what this server holds; when all others have left */
-    int gone, ended;         /* it pushes no more; its last frame was heard, or it is lost */
+    int gone, told, ended;   /* it pushes no more; has the report; was heard last, or is lost */
+    struct gy_net_request end_out;
 };
 
 struct gy_server_run {
@@ -34,6 +35,9 @@ struct gy_server_run {
     struct server_talk *talk;        /* [workers] */
     float **part;                    /* [workers]: contributions of an update or a sum */
     int left, here;                  /* workers that still push; whose last frame is to come */
+    int saved;                       /* who leads has all */
+    struct gy_served_report report;  /* as it was then */
+    int order_ended;                 /* then, too */
     struct gy_arrivals order;        /* recorded, or replayed */
 };
 
@@ -58,8 +62,10 @@ static int server_post(const struct gy_server_run *run, struct gy_net_request *r
                        int worker,
                        uint32_t tag, void *buffer, size_t bytes, struct gy_error *err)
 {
-    *r = (struct gy_net_request){ .sends = sends, .peer = worker, .tag = tag, .buffer = buffer,
-                                  .bytes = bytes };
+    if (r->buffer && r->state == GY_NET_PENDING) /* to one that is lost */
+        return GY_OK;
+    *r = (struct gy_net_request){ .sends = sends, .peer = run->s->rank_of[worker], .tag = tag,
+                                  .buffer = buffer, .bytes = bytes };
     return gy_served_post(run->s, r, err);
 }
 
@@ -188,6 +194,8 @@ static int server_answer(struct gy_server_run *run, int i, int worker, struct gy
     const int k = run->owned[i];
     const struct gy_server_slice *const slice = &s->slices[k];
     GY_TRY(gy_served_await(s, &lane->out, err));
+    if (lane->out.state == GY_NET_PENDING) /* it is lost */
+        return GY_OK;
     *lane->give = (struct gy_server_frame){ .kind = GY_SERVER_WEIGHTS, .run = s->net.run,
                                             .worker = worker,
                                             .slice = k, .number = lane->number,
@@ -306,26 +314,38 @@ static int server_sum_begin(struct gy_server_run *run, int worker, struct gy_err
                        (size_t)count * sizeof *talk->sum, err);
 }
 
+/* Workers that have not left have all given theirs. Returns how many they are, and one of them. */
+static int server_sums(const struct gy_server_run *run, int *one)
+{
+    int count = 0, all = 1;
+    for (int w = 0; w < run->s->workers; w++) {
+        if (run->talk[w].gone)
+            continue;
+        all = all && run->talk[w].summed;
+        run->part[count] = run->talk[w].sum;
+        *one = count++ == 0 ? w : *one;
+    }
+    return all ? count : 0;
+}
+
 static int server_sum_end(struct gy_server_run *run, struct gy_error *err)
 {
     struct gy_served *const s = run->s;
-    const int64_t count = run->talk[0].count;
-    for (int w = 0; w < s->workers; w++)
-        if (!run->talk[w].summed)
-            return GY_OK;
-    for (int w = 0; w < s->workers; w++) {
-        if (run->talk[w].count != count)
-            return GY_FAIL(err, GY_E_MISMATCH, "worker %d sums %" PRId64 " floats, worker 0 "
-                           "%" PRId64, w,
-                           run->talk[w].count, count);
-        run->part[w] = run->talk[w].sum;
-    }
-    gy_server_add(run->part, s->workers, count);
-    for (int w = 0; w < s->workers; w++) {
+    int first = 0;
+    const int parts = server_sums(run, &first);
+    const int64_t count = run->talk[first].count;
+    for (int w = first; w < s->workers && parts > 0; w++)
+        if (!run->talk[w].gone && run->talk[w].count != count)
+            return GY_FAIL(err, GY_E_MISMATCH, "worker %d sums %" PRId64 " floats, worker %d "
+                           "%" PRId64, w, run->talk[w].count, first, count);
+    gy_server_add(run->part, parts, count);
+    for (int w = 0; w < s->workers && parts > 0; w++) {
         struct server_talk *const talk = &run->talk[w];
         const size_t bytes = (size_t)count * sizeof *talk->sum;
-        if (w > 0)
-            memcpy(talk->sum, run->talk[0].sum, bytes);
+        if (talk->gone)
+            continue;
+        if (w != first)
+            memcpy(talk->sum, run->talk[first].sum, bytes);
         talk->summed = 0;
         talk->count = 0;
         GY_TRY(server_post(run, &talk->sums_out, 1, w, GY_SERVED_SUMS, talk->sum, bytes, err));
@@ -408,17 +428,67 @@ static int server_forget(struct gy_server_run *run, int worker, int kind, struct
     return GY_OK;
 }
 
-static int server_end(struct gy_server_run *run, int worker, int kind, struct gy_error *err)
+/* All is saved and nobody pushes any more: each that is here gets what was counted, once. */
+static int server_report(struct gy_server_run *run, struct gy_error *err)
 {
-    run->talk[worker].ended = 1;
-    run->talk[worker].fetches = 0;
-    run->here--;
-    return server_forget(run, worker, kind, err);
+    if (!run->saved || run->left > 0)
+        return GY_OK;
+    if (!run->order_ended)
+        run->report = run->s->report;
+    if (!run->order_ended)
+        GY_TRY(gy_arrivals_end(&run->order, err));
+    run->order_ended = 1;
+    for (int w = 0; w < run->s->workers; w++) {
+        struct server_talk *const talk = &run->talk[w];
+        if (talk->told || talk->ended)
+            continue;
+        talk->told = 1;
+        GY_TRY(server_post(run, &talk->end_out, 1, w, GY_SERVED_END, &run->report,
+                           sizeof run->report, err));
+    }
+    return GY_OK;
 }
 
 static int server_leave(struct gy_server_run *run, int worker, struct gy_error *err)
 {
-    return server_end(run, worker, GY_ARRIVAL_LEAVE, err);
+    run->saved |= (run->talk[worker].frame.flags & GY_SERVER_LAST) != 0;
+    GY_TRY(server_forget(run, worker, GY_ARRIVAL_LEAVE, err));
+    return server_report(run, err);
+}
+
+static int server_end(struct gy_server_run *run, int worker, struct gy_error *err)
+{
+    (void)err;
+    run->talk[worker].ended = 1;
+    run->here--;
+    return GY_OK;
+}
+
+/* A worker was lost that the job needs: all ranks say so. */
+static int server_give_up(const struct gy_server_run *run, const char *text, const char *why,
+                          struct gy_error *err)
+{
+    GY_FAIL(err, GY_E_PEER, "%.220s; %.90s", text, why);
+    gy_net_comm_tell(run->s->all->world, err ? err->text : text);
+    return GY_E_PEER;
+}
+
+/* Those that live go on without it, unless each of them is needed. */
+static int server_lose(struct gy_server_run *run, int worker, const char *text,
+                       struct gy_error *err)
+{
+    struct server_talk *const talk = &run->talk[worker];
+    talk->ended = 1;
+    talk->fetches = talk->summed = 0;
+    run->here--;
+    run->s->report.lost++;
+    if (run->s->net.whole)
+        return server_give_up(run, text, run->s->net.whole, err);
+    GY_TRY(server_forget(run, worker, GY_ARRIVAL_LOST, err));
+    GY_TRY(server_sum_end(run, err));
+    if (run->here == 0)
+        return server_give_up(run, text, "it was the last worker", err);
+    return server_report(run, err);
 }
 
 /* Whoever fetches last has left, but for the answer. */
@@ -437,7 +507,7 @@ static int server_hear(struct gy_server_run *run, int worker, struct gy_error *e
 {
     static int (*const hear[GY_SERVER_KINDS])(struct gy_server_run *, int, struct gy_error *) = {
         [GY_SERVER_SUM] = server_sum_begin, [GY_SERVER_FETCH] = server_begin_fetch,
-        [GY_SERVER_LEAVE] = server_leave,
+        [GY_SERVER_LEAVE] = server_leave, [GY_SERVER_END] = server_end,
     };
     struct server_talk *const talk = &run->talk[worker];
     const int kind = talk->frame.kind;
@@ -469,6 +539,8 @@ static int server_may_hear(const struct gy_server_run *run, int worker)
 static int server_look_talk(struct gy_server_run *run, int worker, int *moved, struct gy_error *err)
 {
     struct server_talk *const talk = &run->talk[worker];
+    if (talk->ended) /* what a lost one had sent before */
+        return GY_OK;
     if (server_may_hear(run, worker) && server_came(&talk->in)) {
         *moved = 1;
         GY_TRY(server_hear(run, worker, err));
@@ -489,10 +561,11 @@ static int server_look_talk(struct gy_server_run *run, int worker, int *moved, s
 /* Those that may be lost and are: the others go on. */
 static int server_look_lost(struct gy_server_run *run, int *moved, struct gy_error *err)
 {
-    for (int w = 1; w < run->s->workers; w++)
-        if (!run->talk[w].ended && gy_net_comm_spared(run->s->all->world, w, NULL)) {
+    const char *text;
+    for (int w = 0; w < run->s->workers; w++)
+        if (!run->talk[w].ended && gy_served_is_lost(run->s, w, &text)) {
             *moved = 1;
-            GY_TRY(server_end(run, w, GY_ARRIVAL_LOST, err));
+            GY_TRY(server_lose(run, w, text, err));
         }
     return GY_OK;
 }
@@ -502,7 +575,8 @@ static int server_look(struct gy_server_run *run, int *moved, struct gy_error *e
     GY_TRY(run->s->all->peers->progress(run->s->all, err));
     for (int i = 0; i < run->count; i++)
         for (int w = 0; w < run->s->workers; w++)
-            if (gy_arrivals_may(&run->order, GY_ARRIVAL_PUSH, w, run->owned[i]) &&
+            if (!run->talk[w].ended &&
+                gy_arrivals_may(&run->order, GY_ARRIVAL_PUSH, w, run->owned[i]) &&
                 server_came(&server_lane(run, i, w)->in)) {
                 *moved = 1;
                 GY_TRY(server_push(run, i, w, err));
@@ -527,15 +601,6 @@ static int server_replay_stands(const struct gy_server_run *run, int64_t since,
                    "to another run", o->path, o->line);
 }
 
-/* Worker 0 waits for it at its end. */
-static int server_report(struct gy_server_run *run, struct gy_error *err)
-{
-    struct gy_served *const s = run->s;
-    struct gy_net_request *const out = &run->talk[0].all_out;
-    GY_TRY(server_post(run, out, 1, 0, GY_SERVED_ALL, &s->report, sizeof s->report, err));
-    return gy_served_await(s, out, err);
-}
-
 static int server_loop(struct gy_server_run *run, struct gy_error *err)
 {
     int64_t since = gy_clock_ns();
@@ -548,8 +613,7 @@ static int server_loop(struct gy_server_run *run, struct gy_error *err)
             GY_TRY(server_replay_stands(run, since, err));
         gy_served_pause(run->s, still);
     }
-    GY_TRY(gy_arrivals_end(&run->order, err));
-    return server_report(run, err);
+    return GY_OK;
 }
 
 GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err)
@@ -558,6 +622,7 @@ GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err)
     if (!s->server)
         return GY_NOMEM(err, "a server", sizeof *s->server);
     s->server->s = s;
+    gy_net_comm_spare(s->all->world);
     int status = server_open(s->server, err);
     if (status == GY_OK)
         status = server_loop(s->server, err);

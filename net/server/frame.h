@@ -11,7 +11,8 @@ enum gy_server_kind {
     GY_SERVER_WEIGHTS,  /* the answer: the slice's weights */
     GY_SERVER_SUM,      /* so many floats of a worker follow, to be summed over all workers */
     GY_SERVER_FETCH,    /* a worker wants all that the server holds */
-    GY_SERVER_LEAVE,    /* a worker's last frame */
+    GY_SERVER_LEAVE,    /* a worker pushes no more; GY_SERVER_LAST: and all is saved */
+    GY_SERVER_END,      /* a worker's last frame */
     GY_SERVER_KINDS
 };
 enum gy_server_flag {
