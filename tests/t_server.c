@@ -602,6 +602,18 @@ static void sv_go(struct sv_world *w, int i)
     }
 }
 
+/* One that was lost is there again, with the weights of now. */
+static void sv_return(struct sv_world *w, int i)
+{
+    for (int k = 0; k < SV_SLICES; k++) {
+        gy_ledger_back(&w->ledger[k], i, 1);
+        w->held[i][k] = w->ledger[k].version;
+        w->waits[i][k] = 0;
+    }
+    w->steps[i] = w->entry[0][i].clock - 1; /* it begins the next one */
+    w->next[i] = SV_SLICES;
+}
+
 static int sv_ready(const struct sv_world *w, int i)
 {
     if (w->entry[0][i].gone)
@@ -649,6 +661,12 @@ static void sv_ledger_run(uint64_t seed)
         if (w.next[i] == SV_SLICES && workers - gone > 1 && random_percent(&d, 1)) {
             sv_go(&w, i);
             gone++;
+        } else if (gone > 0 && random_percent(&d, 1)) {
+            int k = 0;
+            while (!w.entry[0][k].gone)
+                k++;
+            sv_return(&w, k);
+            gone--;
         }
     }
     T_CHECK_MSG(rules.ahead < 0 || apart <= rules.ahead + 1, "seed %d: %d steps apart, %d "

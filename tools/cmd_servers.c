@@ -105,7 +105,8 @@ static void servers_json(const struct gyre_progress *p)
            p->taken, p->late);
     for (int i = 0; i < GYRE_STALE; i++)
         printf("%s%" PRId64, i ? "," : "", p->stale[i]);
-    printf("],\"lost_workers\":%" PRId64 "}\n", p->lost);
+    printf("],\"lost_workers\":%" PRId64 ",\"joined_workers\":%" PRId64 ",\"gradients_of_joined\":%" PRId64
+           "}\n", p->lost, p->joined, p->again);
 }
 
 /* A row a staleness that there was, with a bar. */
@@ -131,6 +132,9 @@ void cli_server_report(const struct gyre_progress *p, int json)
                p->taken, p->late);
         if (p->lost > 0)
             printf("workers that were lost: %" PRId64 "; the others went on\n", p->lost);
+        if (p->joined > 0)
+            printf("workers that joined: %" PRId64 "; gradients of slices that they gave: %" PRId64 "\n",
+                   p->joined, p->again);
         if (p->stale[0] < p->taken) {
             puts("staleness, in updates that others made meanwhile:");
             servers_histogram(p);

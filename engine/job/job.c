@@ -85,7 +85,7 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                                                 .code = gy_knob_get("GYRE_NET_CODE"),
                                                 .boot = boot, .place = *place, .met = met,
                                                 .firm = c->servers,
-                                                .blocks = c->elastic_least > 0,
+                                                .blocks = c->elastic_least > 0 && c->servers == 0,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -200,9 +200,12 @@ static int job_open_reform(struct gyre_job *job, struct gy_net_reform_config *c,
     c->epoch = met->epoch;
     c->least = job->config->elastic_least;
     c->most = job->config->elastic_most;
+    if (job->config->servers > 0 && job->ranks > 0) /* the places of those that were lost */
+        c->most = job->ranks < c->most ? job->ranks : c->most;
     c->wait_ns = job->wait_ns;
     GY_TRY(job_number("GYRE_BOARD_FD", INT_MAX, -1, &c->board, err));
-    GY_TRY(gy_job_plant_open(&job->plant, c->id, &job->alloc, err));
+    if (job->config->servers == 0)
+        GY_TRY(gy_job_plant_open(&job->plant, c->id, &job->alloc, err));
     return gy_net_reform_open(&job->reform, c, &job->alloc, err);
 }
 
@@ -312,7 +315,7 @@ GY_INT int gy_job_reform(struct gyre_job *job, struct gy_error *err)
     struct gy_net_launcher place;
     struct gy_net_boot *boot = NULL;
     for (int i = 0; i < GY_JOB_AREAS; i++)
-        if (job->area[i].at)
+        if (job->area[i].at && job->config->servers == 0) /* else it is its rank's own */
             return GY_FAIL(err, GY_E_STATE, "ranks cannot come together again while nets are open");
     job_shut(job);
     gy_job_plant_meets(job->plant, 0);
@@ -322,7 +325,7 @@ GY_INT int gy_job_reform(struct gyre_job *job, struct gy_error *err)
 
 GY_INT int gy_job_look(struct gyre_job *job)
 {
-    return job->rank == 0 && gy_net_reform_look(job->reform) > 0;
+    return job->rank == 0 && gy_net_reform_look(job->reform, job->ranks) > 0;
 }
 
 /* ---- opening all of it ---- */
@@ -334,9 +337,9 @@ static int job_roles(const struct gyre_job_config *c, struct gy_error *err)
         return GY_FAIL(err, GY_E_ARG, "job config: %d servers and sync %d: servers are for "
                        "GYRE_SYNC_SERVER and GYRE_SYNC_ASYNC, and these need "
                        "one or more", c->servers, c->sync);
-    if (c->servers > 0 && c->elastic_least > 0)
-        return GY_FAIL(err, GY_E_ARG, "job config: a job with servers cannot outlive its ranks "
-                       "(elastic)");
+    if (c->elastic_least > 0 && (c->record || c->replay))
+        return GY_FAIL(err, GY_E_ARG, "job config: a run to which workers come back (elastic) has "
+                       "no record that could be replayed");
     if (c->wire != GYRE_WIRE_F32 && c->servers > 0)
         return GY_FAIL(err, GY_E_ARG, "job config: gradients to servers travel as f32, not as bf16 "
                        "(wire)");

@@ -49,7 +49,8 @@ struct gy_served_report {
     int64_t taken, dropped;            /* gradients of slices */
     int64_t stale[GY_SERVED_STALE];
     int64_t most;
-    int64_t lost;                      /* workers */
+    int64_t lost, came, again;         /* workers; that came back; gradients of those */
+    int64_t meet;                      /* 1: none of it counts, the ranks come together first */
 };
 
 struct gy_served_calls {
@@ -63,6 +64,11 @@ struct gy_served_calls {
      * servers counted. 1: this worker has to lead, and leaves later. */
     int (*leave)(struct gyre_job *job, int leads, struct gy_served_report *report,
                  struct gy_error *err);
+    /* Between two updates, behind so many steps. Where somebody waits to join, all ranks come
+     * together, and new ones take the places of workers that were lost. */
+    int (*meet)(struct gyre_job *job, int64_t steps, struct gy_error *err);
+    int (*came)(struct gyre_job *job); /* so many did since the last call */
+    int64_t (*steps)(const struct gyre_job *job); /* of who joined: of the others, by then */
     int (*leads)(struct gyre_job *job); /* 1: this worker does from now on: its rank is 0 */
     /* Updates, in steps of all workers, that this worker has heard of. */
     int64_t (*updates)(const struct gyre_job *job);

@@ -3,6 +3,7 @@
  * the same time, so that both are under way while the rest of the backward pass is computed. */
 #include "engine/job/plant.h"
 #include "engine/job/served_parts.h"
+#include "net/comm/reform.h"
 
 static int worker_post(struct gy_served *s, struct gy_net_request *r, int sends, int server,
                        uint32_t tag, void *buffer, size_t bytes, struct gy_error *err)
@@ -15,7 +16,8 @@ static int worker_post(struct gy_served *s, struct gy_net_request *r, int sends,
 GY_INT int gy_worker_begin(struct gy_served *s, struct gy_error *err)
 {
     const size_t count = (size_t)s->net.count;
-    GY_TRY(gy_job_plant_open(&s->plant, s->all->rank, &s->alloc, err));
+    const int id = s->all->reform ? gy_net_reform_self(s->all->reform).id : s->all->rank;
+    GY_TRY(gy_job_plant_open(&s->plant, id, &s->alloc, err));
     s->lanes = gy_alloc_take(&s->alloc, count, sizeof *s->lanes);
     if (!s->lanes)
         return GY_NOMEM(err, "the slices on their way", count * sizeof *s->lanes);
@@ -88,6 +90,7 @@ GY_INT int gy_worker_pull(struct gy_served *s, int64_t ticket, struct gy_error *
                        "%" PRId64 " before", s->slices[ticket].server, lane->get->version,
                        lane->version);
     lane->version = lane->get->version;
+    s->meet |= (lane->get->flags & GY_SERVER_CALL) != 0;
     s->stop |= (lane->get->flags & GY_SERVER_STOP) != 0;
     return s->net.place(s->net.user, (int)ticket, gy_served_floats(lane->get), err);
 }
@@ -182,6 +185,7 @@ static int worker_take_all(struct gy_served *s, int server, unsigned regions,
                                               .worker = s->number,
                                               .slice = k, .number = s->fetches };
         GY_TRY(gy_server_check(frames, &want, err));
+        s->meet |= (frames->flags & GY_SERVER_CALL) != 0;
         s->lanes[k].version = frames->version;
         frames++;
     }
@@ -207,9 +211,13 @@ static int worker_fetch_one(struct gy_served *s, int server, unsigned regions, i
 
 GY_INT int gy_worker_fetch(struct gy_served *s, unsigned regions, int last, struct gy_error *err)
 {
-    s->fetches++;
-    for (int server = 0; server < s->servers; server++)
-        GY_TRY(worker_fetch_one(s, server, regions | 1u, last, err));
+    for (int called = 1; called;) {
+        GY_TRY(last ? gy_worker_meet(s, err) : GY_OK);
+        s->fetches++;
+        for (int server = 0; server < s->servers; server++)
+            GY_TRY(worker_fetch_one(s, server, regions | 1u, last, err));
+        called = last && s->meet;
+    }
     return GY_OK;
 }
 
@@ -221,6 +229,8 @@ static void worker_add_report(struct gy_served_report *all, const struct gy_serv
     all->dropped += one->dropped;
     all->most = gy_max64(all->most, one->most);
     all->lost = gy_max64(all->lost, one->lost);
+    all->came = gy_max64(all->came, one->came);
+    all->again += one->again;
     for (int i = 0; i < GY_SERVED_STALE; i++)
         all->stale[i] += one->stale[i];
 }
@@ -229,10 +239,10 @@ static void worker_add_report(struct gy_served_report *all, const struct gy_serv
 static int worker_expect_reports(struct gy_served *s, struct gy_error *err)
 {
     const size_t count = (size_t)s->servers;
-    if (s->end)
+    if (s->end && s->end[0].buffer)
         return GY_OK;
-    s->end = gy_alloc_take(&s->alloc, count, sizeof *s->end);
-    s->counted = gy_alloc_take(&s->alloc, count, sizeof *s->counted);
+    s->end = s->end ? s->end : gy_alloc_take(&s->alloc, count, sizeof *s->end);
+    s->counted = s->counted ? s->counted : gy_alloc_take(&s->alloc, count, sizeof *s->counted);
     if (!s->end || !s->counted)
         return GY_NOMEM(err, "what servers count", count * sizeof *s->counted);
     for (int server = 0; server < s->servers; server++)
@@ -241,11 +251,19 @@ static int worker_expect_reports(struct gy_served *s, struct gy_error *err)
     return GY_OK;
 }
 
+static int worker_is_called(const struct gy_served *s)
+{
+    for (int server = 0; server < s->servers; server++)
+        if (s->end[server].state == GY_NET_DONE && s->counted[server].meet)
+            return 1;
+    return 0;
+}
+
 static int worker_has_reports(const struct gy_served *s)
 {
     int count = 0;
     for (int server = 0; server < s->servers; server++)
-        count += s->end[server].state == GY_NET_DONE;
+        count += s->end[server].state == GY_NET_DONE && !s->counted[server].meet;
     return count == s->servers;
 }
 
@@ -258,16 +276,38 @@ static int worker_tell_all(struct gy_served *s, int kind, unsigned flags, int64_
     return GY_OK;
 }
 
+/* Whatever was under way has come. */
+GY_INT int gy_worker_meet(struct gy_served *s, struct gy_error *err)
+{
+    if (!s->meet)
+        return GY_OK;
+    for (int k = 0; k < s->net.count; k++)
+        GY_TRY(gy_served_await(s, &s->lanes[k].out, err));
+    GY_TRY(worker_tell_all(s, GY_SERVER_MEET, 0, ++s->meets, err));
+    GY_TRY(gy_served_reform(s, err));
+    s->meet = 0;
+    s->talk_out = s->out = s->in = (struct gy_net_request){ .state = GY_NET_DONE };
+    for (int k = 0; k < s->net.count; k++)
+        gy_served_lane_clear(&s->lanes[k]);
+    for (int server = 0; server < s->servers && s->end; server++)
+        s->end[server] = (struct gy_net_request){ .buffer = NULL };
+    return GY_OK;
+}
+
 /* Servers stay until all workers have their reports, or are lost. So who has to lead while it waits
  * finds them all. */
 GY_INT int gy_worker_leave(struct gy_served *s, int leads, struct gy_error *err)
 {
+    GY_TRY(gy_worker_meet(s, err));
     GY_TRY(worker_expect_reports(s, err));
     GY_TRY(worker_tell_all(s, GY_SERVER_LEAVE, leads ? GY_SERVER_LAST : 0u, ++s->leaves, err));
     for (int still = 0; !worker_has_reports(s); still++) {
         if (!leads && gy_served_leader(s) == s->number)
             return 1;
         GY_TRY(s->all->peers->progress(s->all, err));
+        s->meet |= worker_is_called(s);
+        GY_TRY(gy_worker_meet(s, err));
+        GY_TRY(worker_expect_reports(s, err));
         gy_served_pause(s, still);
     }
     s->report = (struct gy_served_report){ .taken = 0 };

@@ -668,6 +668,7 @@ static int train_loop(struct train_run *run)
         if (train_saves(run))
             GY_TRY(train_keep(run));
         GY_TRY(train_conclude(run));
+        GY_TRY(gy_train_served_meet(run));
         /* whatever was reported above may have asked to stop: the next step tells all ranks, which stop behind it, or behind an update */
         run->net->parallel.stop = run->stop;
         run->halt = run->halt || (several ? run->net->parallel.stopped : run->stop);
@@ -757,6 +758,10 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
     if (status == GY_OK && run.served.calls)
         status = gy_train_served_begin(&run.served, (uint64_t)run.info.samples ^
                                                         (uint64_t)run.total << 32);
+    if (status == GY_OK && run.joined && run.served.calls) {
+        gy_train_served_place(&run);
+        status = train_come(&run);
+    }
     if (status == GY_OK && !gy_train_served_serves(&run.served)) {
         status = run.joined ? train_mend(&run) : train_catch_up(&run);
         status = status == GY_OK ? train_whole(&run) : status;

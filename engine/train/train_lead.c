@@ -57,6 +57,31 @@ GY_INT int gy_train_served_turn(struct train_run *run)
     return GY_OK;
 }
 
+GY_INT int gy_train_served_meet(struct train_run *run)
+{
+    struct gyre_job *const job = run->net->config.job;
+    if (!run->served.calls || run->net->pending > 0)
+        return GY_OK;
+    GY_TRY(run->served.calls->meet(job, run->done, &run->net->error));
+    const int came = run->served.calls->came(job);
+    if (came > 0 && run->leads)
+        gy_log_write(gy_engine_log(run->net), GY_LOG_WARN,
+                     "%d worker%s joined behind step %" PRId64, came, came > 1 ? "s" : "",
+                     run->done);
+    return GY_OK;
+}
+
+GY_INT void gy_train_served_place(struct train_run *run)
+{
+    const struct gy_train_served *const t = &run->served;
+    const int64_t steps =
+        gy_train_served_jumps(t) ? gy_train_served_steps(t) : t->calls->steps(run->net->config.job);
+    run->done = run->concluded = run->compared = run->epoch_first = gy_min64(run->total, steps);
+    run->before = run->done - 1;
+    run->net->micro = run->done;
+    run->net->updates = run->done / run->net->config.accumulate;
+}
+
 GY_INT void gy_train_served_report(struct train_run *run)
 {
     const struct gy_served_report *const report = &run->served.report;
@@ -64,6 +89,8 @@ GY_INT void gy_train_served_report(struct train_run *run)
     p->taken = report->taken;
     p->late = report->dropped;
     p->lost = report->lost;
+    p->joined = report->came;
+    p->again = report->again;
     memcpy(p->stale, report->stale, sizeof p->stale);
 }
 

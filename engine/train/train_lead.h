@@ -7,6 +7,10 @@
 GY_INT int gy_train_lead(struct train_run *run); /* this one, from now on */
 /* With servers, behind a step: names who was lost, and leads if that was who led. */
 GY_INT int gy_train_served_turn(struct train_run *run);
+/* Between two steps: where somebody waits to join, the ranks come together. */
+GY_INT int gy_train_served_meet(struct train_run *run);
+/* Of a worker that joined: it stands where the others do. */
+GY_INT void gy_train_served_place(struct train_run *run);
 /* What servers have counted goes into run->progress. */
 GY_INT void gy_train_served_report(struct train_run *run);
 

@@ -413,7 +413,11 @@ GY_INT void gy_net_comm_fail(struct gy_net_comm *w)
         gy_net_failure_fail(w->guard);
 }
 
-GY_INT void gy_net_comm_spare(struct gy_net_comm *w) { gy_net_failure_spare(w->guard); }
+GY_INT void gy_net_comm_spare(struct gy_net_comm *w)
+{
+    if (w)
+        gy_net_failure_spare(w->guard);
+}
 
 GY_INT int gy_net_comm_spared(const struct gy_net_comm *w, int rank, const char **text)
 {
