@@ -367,7 +367,8 @@ struct gyre_progress {
     double loss_scale;         /* GYRE_F16; else 0 */
     /* "servers": gradients of slices of the parameters that made updates, those that came too late,
      * and how many were 0, 1, ... updates old; the last place: so many and more. */
-    int64_t taken, late, stale[GYRE_STALE];
+    int64_t taken, late, stale[GYRE_STALE], lost, joined, again; /* workers that were lost, and that
+                                * came in their places; gradients of those */
 };
 
 struct gyre_train_config {

@@ -78,20 +78,72 @@ lose()
     done
 }
 for how in 'async' 'server --backup 1'; do
-    lose 1 lost &
+    lose 2 lost &
     # shellcheck disable=SC2086
     expect 0 servers 3 1 lost --steps 3000 --schedule constant --lr .01 --test-data none --checkpoint-every 50 --overwrite --sync $how
     wait
-    says "$err" 'rank 1 .*; the other workers go on'
+    says "$err" 'rank 2 .*; the other workers go on'
     there "$TMP/lost/checkpoint-3000.safetensors"
     rm -rf "$TMP/lost"
 done
-lose 3 lost &
+lose 0 lost &
 got=0
 servers 3 1 lost --steps 100000 --schedule constant --lr .01 --test-data none --checkpoint-every 50 --sync async >"$out" 2>"$err" || got=$?
 wait
 [ $got != 0 ] && ok || bad 'without its server a run ended well'
-says "$err" 'rank 3 on .* has ended'
+says "$err" 'rank 0 on .* has ended'
+
+# any worker, the one that tests and saves as well, at any push or wait: the others end well
+seed=${SEED:-1} killed=0
+for _ in 1 2 3 4 5 6; do
+    seed=$((seed * 69069 % 1000003 + 1))
+    who=$((1 + seed % 3)) at=$((1 + seed / 3 % 24))
+    [ $((seed % 2)) = 0 ] || at=w$at
+    case $((seed / 7 % 3)) in 0) how=server ;; 1) how='server --backup 1' ;; *) how=async ;; esac
+    [ $((seed % 5)) -gt 1 ] || who=1
+    # shellcheck disable=SC2086
+    GYRE_DIE=$who:$at expect 0 servers 3 1 die --epochs 12 --json --overwrite --sync $how
+    if grep -q 'signal 9' "$err"; then # else the others were done before it came that far
+        killed=$((killed + 1))
+        says "$err" "rank $who .*; the other workers go on"
+        says "$out" '"lost_workers":1,'
+    fi
+    there "$TMP/die/checkpoint-72.safetensors"
+    "$GYRE" eval "$TMP/die/checkpoint-72.safetensors" "$TMP/data/test" >"$TMP/eval" 2>&1 || bad "seed $seed: no checkpoint of the others ($how, $who:$at)"
+    [ "$(tail -n 1 "$TMP/die/metrics.csv" | cut -d, -f1)" = 72 ] || bad "seed $seed: the last row is of another step ($how, $who:$at)"
+done
+[ $killed -gt 1 ] && ok || bad "$killed of 6 workers were killed"
+got=0
+GYRE_DIE=1:40 servers 4 1 shards --shards 4 --epochs 50 --sync server >"$out" 2>"$err" || got=$?
+[ $got != 0 ] && ok || bad 'without a worker that has shards a run ended well'
+[ "$(grep -c 'rank 1 on .* has ended; .*; no other worker has its shards' "$err")" = 4 ] || bad 'not on every rank'
+
+# ---- a worker that was lost is started again, joins at a step's border, and gives gradients
+# back SHAPE DIE STEPS HOW...
+back()
+{
+    shape=$1 die=$2 steps=$3
+    shift 3
+    # shellcheck disable=SC2086
+    GYRE_DIE=$die "$GYRE" launch $shape --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 4 --out "$TMP/back" \
+        --steps "$steps" --schedule constant --lr .01 --test-data none --checkpoint-every 1000 --overwrite --json --sync "$@"
+}
+for how in server async 'async --staleness 1' 'server --backup 1'; do
+    # shellcheck disable=SC2086
+    expect 0 back '--workers 3 --servers 1 --elastic 2:4' 2:30 3000 $how
+    says "$err" 'rank 2 .* has ended.*; the other workers go on'
+    says "$err" '1 worker joined behind step [0-9]*'
+    says "$out" '"lost_workers":1,"joined_workers":1,"gradients_of_joined":[1-9]'
+    there "$TMP/back/checkpoint-3000.safetensors"
+done
+# worker 0, then the one that took its place, then who leads, and one that joined; with two servers
+expect 0 back '--workers 3 --servers 2 --elastic 3:5' 2:30,5:w40,3:90,6:200 4000 async
+says "$out" '"lost_workers":4,"joined_workers":4,"gradients_of_joined":[1-9]'
+there "$TMP/back/checkpoint-4000.safetensors"
+says "$("$GYRE" eval "$TMP/back/checkpoint-4000.safetensors" "$TMP/data/test" >"$TMP/eval" 2>&1; echo "$TMP/eval")" 'top'
+got=0
+back '--workers 2 --servers 1 --elastic 2:3' 1:20,2:20 4000 server >"$out" 2>"$err" || got=$?
+[ $got != 0 ] || [ "$(grep -c 'joined behind' "$err")" -gt 0 ] || bad 'without workers a run ended well'
 
 # ---- roles that do not add up
 refused() # SENTENCE COMMAND...

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ struct sv_case {
     float ema, decay;
     size_t bucket;
     uint64_t seed;
-    const char *record, *replay;
+    const char *record, *replay, *die; /* die: as GYRE_DIE, ranks in the job of all */
+    int dead;                          /* workers that it kills, as bits */
 };
 
 struct sv_left {
@@ -42,7 +44,7 @@ struct sv_left {
     struct gy_served_report report;
     int64_t version; /* of the weights of slice 0 that worker 0 has at its end */
 };
-static struct sv_left *sv_left; /* [SV_RANKS], shared */
+static struct sv_left *sv_left; /* [SV_RANKS], shared: workers, then servers */
 static char sv_folder[64];
 
 /* ---- one rank ---- */
@@ -159,8 +161,22 @@ static int sv_work(struct gyre_net *net, struct gyre_job *job, const struct sv_c
         if (c->fault && rank == 1 && step == 2 && status == GYRE_OK)
             status = sv_plant(job, c->fault, &kept, &net->error);
     }
-    if (status == GYRE_OK && job && rank == 0)
-        status = gy_train_served_fetch(served, 1, 1);
+    (void)served;
+    return status;
+}
+
+/* Who leads gets all of it, and has it before the others end. */
+static int sv_leave(struct gyre_net *net, struct gy_train_served *served, struct sv_left *left)
+{
+    int status, leads = gy_train_served_leads(served);
+    do {
+        if (leads) {
+            GY_TRY(gy_train_served_fetch(served, 1, 1));
+            sv_digest(net, left->digest);
+        }
+        status = gy_train_served_leave(served, leads);
+        leads = 1;
+    } while (status == 1);
     return status;
 }
 
@@ -172,10 +188,10 @@ static int sv_net(struct gyre_net *net, struct gyre_job *job, const struct sv_ca
     int status = job ? gy_train_served_begin(&served, 0) : GYRE_OK;
     if (status == GYRE_OK && !gy_train_served_serves(&served))
         status = sv_work(net, job, c, &served);
-    if (status == GYRE_OK && gyre_job_rank(job) == 0)
+    if (status == GYRE_OK && !job)
         sv_digest(net, left->digest);
-    if (status == GYRE_OK)
-        status = gy_train_served_leave(&served);
+    else if (status == GYRE_OK && !gy_train_served_serves(&served))
+        status = sv_leave(net, &served, left);
     left->report = served.report;
     if (job && job->served->lanes)
         left->version = job->served->lanes[0].version;
@@ -205,6 +221,8 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     sv_set("GYRE_RANKS", c->workers + c->servers);
     sv_set("GYRE_LOCAL_RANKS", c->workers + c->servers);
     setenv("GYRE_JOB", name, 1);
+    if (c->die)
+        setenv("GYRE_DIE", c->die, 1);
     sv_config(&config, c);
     int status = c->servers ? gyre_job_open(&job, &many, &error) : GYRE_OK;
     config.job = job;
@@ -231,27 +249,37 @@ static int sv_starved(void)
     return 0;
 }
 
+static int sv_bits(int set)
+{
+    int count = 0;
+    for (; set; set &= set - 1)
+        count++;
+    return count;
+}
+
 /* All ranks, or one process where there are no servers. */
 static int sv_run_once(const struct sv_case *c)
 {
     static int jobs;
     char name[64];
     const int ranks = c->servers ? c->workers + c->servers : 1;
-    int whole = 1;
+    int whole = 1, died = 0;
     snprintf(name, sizeof name, "t_server %ld %d", (long)getpid(), jobs++);
     memset(sv_left, 0, SV_RANKS * sizeof *sv_left);
     fflush(stdout);
     for (int r = 0; r < ranks; r++)
         if (fork() == 0) {
-            sv_left[r].status = sv_rank(c, r, name, &sv_left[r]);
+            const int at = r < c->servers ? c->workers + r : r - c->servers;
+            sv_left[at].status = sv_rank(c, r, name, &sv_left[at]);
             _exit(0);
         }
     for (int r = 0; r < ranks; r++) {
         int status = -1;
         wait(&status);
         whole &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        died += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     }
-    return whole;
+    return whole || (c->dead && died == sv_bits(c->dead));
 }
 
 static int sv_run(const struct sv_case *c)
@@ -395,6 +423,59 @@ static void sv_backup(void)
                 (int)sv_left[0].report.dropped);
 }
 
+/* ---- workers that are lost ---- */
+
+/* Some of them, worker 0 as well, kill themselves at any push or wait; one is left at least. */
+static void sv_lose(uint64_t seed)
+{
+    static const int syncs[3] = { GYRE_SYNC_SERVER, GYRE_SYNC_SERVER, GYRE_SYNC_ASYNC };
+    struct random_draw d = { seed };
+    struct sv_case c = sv_plain();
+    char die[200] = "";
+    const int how = random_below(&d, 3);
+    c.seed = seed;
+    c.workers = 2 + random_below(&d, 3);
+    c.servers = 1 + random_below(&d, 2);
+    c.sync = syncs[how];
+    c.backup = how == 1 ? random_below(&d, c.workers) : 0;
+    c.staleness = how == 2 && random_percent(&d, 50) ? random_below(&d, 3) : -1;
+    for (int w = 0, here = c.workers; w < c.workers && here > 1; w++)
+        if (random_percent(&d, w == 0 ? 70 : 40)) {
+            const size_t at = strlen(die);
+            snprintf(die + at, sizeof die - at, "%s%d:%s%d", at ? "," : "", c.servers + w,
+                     random_percent(&d, 50) ? "w" : "", 1 + random_below(&d, 60));
+            c.dead |= 1 << w;
+            here--;
+        }
+    c.die = die;
+    T_CHECK_MSG(sv_run(&c), "seed %d: not those were killed that should be: %s", (int)seed, die);
+    for (int r = 0; r < c.workers + c.servers; r++) {
+        if (c.dead >> r & 1)
+            continue;
+        T_CHECK_MSG(sv_left[r].status == GYRE_OK, "seed %d (%d workers, %d servers, sync %d, backup "
+                    "%d, die %s), rank %d: %d %s", (int)seed, c.workers, c.servers, c.sync, c.backup,
+                    die, r, sv_left[r].status, sv_left[r].text);
+        T_CHECK_MSG(r >= c.workers || sv_left[r].report.lost == sv_bits(c.dead), "seed %d, rank %d: "
+                    "%d lost, not %s", (int)seed, r, (int)sv_left[r].report.lost, die);
+    }
+}
+
+/* With shards each worker is needed: all ranks say who was lost, and why that ends the job. */
+static void sv_lose_shards(void)
+{
+    struct sv_case c = sv_plain();
+    c.sync = GYRE_SYNC_SERVER;
+    c.workers = c.shards = 4;
+    c.servers = 1;
+    c.die = "1:20";
+    c.dead = 1;
+    T_CHECK(sv_run(&c));
+    for (int r = 1; r < c.workers + c.servers; r++)
+        T_CHECK_MSG(sv_left[r].status == GYRE_E_PEER && strstr(sv_left[r].text, "rank 1 on ") &&
+                    strstr(sv_left[r].text, "no other worker has its shards"),
+                    "rank %d: %d %s", r, sv_left[r].status, sv_left[r].text);
+}
+
 /* ---- frames that are wrong ---- */
 
 static void sv_faults(void)
@@ -521,6 +602,18 @@ static void sv_go(struct sv_world *w, int i)
     }
 }
 
+/* One that was lost is there again, with the weights of now. */
+static void sv_return(struct sv_world *w, int i)
+{
+    for (int k = 0; k < SV_SLICES; k++) {
+        gy_ledger_back(&w->ledger[k], i, 1);
+        w->held[i][k] = w->ledger[k].version;
+        w->waits[i][k] = 0;
+    }
+    w->steps[i] = w->entry[0][i].clock - 1; /* it begins the next one */
+    w->next[i] = SV_SLICES;
+}
+
 static int sv_ready(const struct sv_world *w, int i)
 {
     if (w->entry[0][i].gone)
@@ -568,6 +661,12 @@ static void sv_ledger_run(uint64_t seed)
         if (w.next[i] == SV_SLICES && workers - gone > 1 && random_percent(&d, 1)) {
             sv_go(&w, i);
             gone++;
+        } else if (gone > 0 && random_percent(&d, 1)) {
+            int k = 0;
+            while (!w.entry[0][k].gone)
+                k++;
+            sv_return(&w, k);
+            gone--;
         }
     }
     T_CHECK_MSG(rules.ahead < 0 || apart <= rules.ahead + 1, "seed %d: %d steps apart, %d "
@@ -632,6 +731,9 @@ int main(int argc, char **argv)
     sv_random(argc > 1 ? atoi(argv[1]) : 4);
     sv_replay();
     sv_backup();
+    for (int seed = 1; seed <= (argc > 2 ? atoi(argv[2]) : 12); seed++)
+        sv_lose((uint64_t)seed);
+    sv_lose_shards();
     sv_faults();
     char path[160];
     for (int i = -1; i < 2; i++) {

@@ -27,7 +27,7 @@ static const struct cli_option launch_rows[] = {
     { "ranks", "N", NULL, "processes; default: 2, with --hosts all that it has room for", CLI_WHOLE, AT(ranks), 1, LAUNCH_MOST },
     { "workers", "W", NULL, "with --servers, instead of --ranks: processes that compute",
       CLI_WHOLE, AT(workers), 2, LAUNCH_MOST },
-    { "servers", "S", NULL, "parameter servers: the last processes, for 'train --sync server' and "
+    { "servers", "S", NULL, "parameter servers: the first processes, for 'train --sync server' and "
       "async", CLI_WHOLE, AT(servers), 1, LAUNCH_MOST },
     { "threads", "N", NULL, "threads that compute in each; default: the processors, divided", CLI_WHOLE, AT(threads), 1, 4096 },
     { "bind", NULL, NULL, "each process keeps to its part of its host's processors: for a job that has its hosts alone", CLI_FLAG, AT(bind), 0, 0 },
@@ -35,7 +35,7 @@ static const struct cli_option launch_rows[] = {
       AT(restarts), 0, 1000 },
     { "elastic", "MIN:MAX", NULL,
       "the job goes on when a process ends badly, while MIN remain; one that is lost is replaced, "
-      "up to MAX, but not with --hosts (train --shards)", CLI_TEXT, AT(elastic), 0, 0 },
+      "up to MAX, but not with --hosts (train --shards; or workers beside --servers)", CLI_TEXT, AT(elastic), 0, 0 },
     { "hosts", "FILE", NULL, "hosts of the job, a line each: NAME [slots=N] [address=ADDRESS]; the first one gets rank 0", CLI_TEXT, AT(hosts), 0, 0 },
     { "ssh", "COMMAND", "ssh", "how a process is started on another host: COMMAND HOST SHELL-COMMAND", CLI_TEXT, AT(ssh), 0, 0 },
     { "port", "N", "47201", "with rank 0 on another host: the port where it listens", CLI_WHOLE, AT(port), 1, 65535 },
@@ -369,7 +369,7 @@ static void launch_on_late(struct launch_job *job, int bad)
  * themselves. */
 static int launch_spares(const struct launch_job *job, const struct launch_end *end)
 {
-    if (!job->v->servers || end->rank == 0 || end->rank >= job->ranks - (int)job->v->servers)
+    if (!job->v->servers || end->rank < (int)job->v->servers)
         return 0;
     if (launch_code(end->status) == CLI_FAILED) /* it has lost one itself */
         return 0;
@@ -420,6 +420,10 @@ static int launch_outlives(const struct launch_job *job, int left, const struct 
     if (job->most && job->well > 0 && end->rank >= job->first && end->weight > 0)
         return 1;
     if (!job->most || end->weight == 0 || left + job->well < job->least || job->ended)
+        return 0;
+    /* a server is needed; and who has lost one is no loss */
+    if (job->v->servers && (end->rank < (int)job->v->servers ||
+                            launch_code(end->status) == CLI_FAILED))
         return 0;
     if (job->board >= 0 && !launch_leader(job, at))
         return 0;

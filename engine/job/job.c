@@ -67,7 +67,6 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                      struct gy_error *err)
 {
     const struct gyre_job_config *const c = job->config;
-    const int spared = c->sync == GYRE_SYNC_ASYNC ? -1 : c->backup;
     char version[32], roles[160];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
     snprintf(roles, sizeof roles, "%d servers, sync %d, backup %d, staleness %" PRId64 ", rate %d, "
@@ -86,8 +85,7 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                                                 .code = gy_knob_get("GYRE_NET_CODE"),
                                                 .boot = boot, .place = *place, .met = met,
                                                 .firm = c->servers,
-                                                .spared_most = spared,
-                                                .blocks = c->elastic_least > 0,
+                                                .blocks = c->elastic_least > 0 && c->servers == 0,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -202,9 +200,12 @@ static int job_open_reform(struct gyre_job *job, struct gy_net_reform_config *c,
     c->epoch = met->epoch;
     c->least = job->config->elastic_least;
     c->most = job->config->elastic_most;
+    if (job->config->servers > 0 && job->ranks > 0) /* the places of those that were lost */
+        c->most = job->ranks < c->most ? job->ranks : c->most;
     c->wait_ns = job->wait_ns;
     GY_TRY(job_number("GYRE_BOARD_FD", INT_MAX, -1, &c->board, err));
-    GY_TRY(gy_job_plant_open(&job->plant, c->id, &job->alloc, err));
+    if (job->config->servers == 0)
+        GY_TRY(gy_job_plant_open(&job->plant, c->id, &job->alloc, err));
     return gy_net_reform_open(&job->reform, c, &job->alloc, err);
 }
 
@@ -314,7 +315,7 @@ GY_INT int gy_job_reform(struct gyre_job *job, struct gy_error *err)
     struct gy_net_launcher place;
     struct gy_net_boot *boot = NULL;
     for (int i = 0; i < GY_JOB_AREAS; i++)
-        if (job->area[i].at)
+        if (job->area[i].at && job->config->servers == 0) /* else it is its rank's own */
             return GY_FAIL(err, GY_E_STATE, "ranks cannot come together again while nets are open");
     job_shut(job);
     gy_job_plant_meets(job->plant, 0);
@@ -324,7 +325,7 @@ GY_INT int gy_job_reform(struct gyre_job *job, struct gy_error *err)
 
 GY_INT int gy_job_look(struct gyre_job *job)
 {
-    return job->rank == 0 && gy_net_reform_look(job->reform) > 0;
+    return job->rank == 0 && gy_net_reform_look(job->reform, job->ranks) > 0;
 }
 
 /* ---- opening all of it ---- */
@@ -336,9 +337,9 @@ static int job_roles(const struct gyre_job_config *c, struct gy_error *err)
         return GY_FAIL(err, GY_E_ARG, "job config: %d servers and sync %d: servers are for "
                        "GYRE_SYNC_SERVER and GYRE_SYNC_ASYNC, and these need "
                        "one or more", c->servers, c->sync);
-    if (c->servers > 0 && c->elastic_least > 0)
-        return GY_FAIL(err, GY_E_ARG, "job config: a job with servers cannot outlive its ranks "
-                       "(elastic)");
+    if (c->elastic_least > 0 && (c->record || c->replay))
+        return GY_FAIL(err, GY_E_ARG, "job config: a run to which workers come back (elastic) has "
+                       "no record that could be replayed");
     if (c->wire != GYRE_WIRE_F32 && c->servers > 0)
         return GY_FAIL(err, GY_E_ARG, "job config: gradients to servers travel as f32, not as bf16 "
                        "(wire)");
@@ -383,21 +384,29 @@ GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error 
 
 /* ---- what must be equal ---- */
 
-#define JOB_PARTS 8 /* of 16 bits, exact in float: the kind, then the value */
+#define JOB_WORD 8  /* of 16 bits, exact in float: the kind, then the value */
+#define JOB_PARTS 9 /* then 1: a rank that is gone has a row of zeros */
 #define JOB_NAMED 8 /* ranks in a sentence */
 
 /* A rank's word is its row; the others' rows are 0, so that the sum has all of them. */
 static void job_put_word(float row[JOB_PARTS], uint64_t kind, uint64_t value)
 {
-    for (int k = 0; k < JOB_PARTS; k++)
+    for (int k = 0; k < JOB_WORD; k++)
         row[k] = (float)((k < 4 ? kind : value) >> 16 * (k % 4) & 0xffff);
+    row[JOB_WORD] = 1;
+}
+
+static int job_is_here(const float *words, int rank)
+{
+    return words[rank * JOB_PARTS + JOB_WORD] > 0;
 }
 
 /* The first rank of the same kind, itself where it is that. */
 static int job_first_like(const float *words, int rank)
 {
     int first = 0;
-    while (memcmp(words + first * JOB_PARTS, words + rank * JOB_PARTS, 4 * sizeof *words) != 0)
+    while (!job_is_here(words, first) ||
+           memcmp(words + first * JOB_PARTS, words + rank * JOB_PARTS, 4 * sizeof *words) != 0)
         first++;
     return first;
 }
@@ -408,7 +417,7 @@ static int job_differ(const float *words, int ranks, int *like, char *text, size
     int count = 0;
     size_t at = 0;
     for (int r = 1; r < ranks; r++) {
-        const int first = job_first_like(words, r);
+        const int first = job_is_here(words, r) ? job_first_like(words, r) : r;
         if (memcmp(words + first * JOB_PARTS, words + r * JOB_PARTS, JOB_PARTS * sizeof *words) == 0)
             continue;
         *like = count == 0 ? first : *like;
@@ -455,7 +464,7 @@ GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *
     if (job->rank == 0)
         job_put_word(parts, 0, (uint64_t)*value);
     GY_TRY(job->peers->sum(job, parts, JOB_PARTS, err));
-    for (int k = 4; k < JOB_PARTS; k++)
+    for (int k = 4; k < JOB_WORD; k++)
         all |= (uint64_t)parts[k] << 16 * (k % 4);
     *value = (int64_t)all;
     return GY_OK;
@@ -727,7 +736,7 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
     }
     if (job)
         gy_recorder_ended(job, status, &err);
-    gyre_job_close(job);
+    gyre_job_close(opened);
     return gy_error_out(error, &err);
 }
 

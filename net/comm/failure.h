@@ -30,8 +30,7 @@ struct gy_net_failure_config {
     int rank, ranks;
     void *board;                       /* GY_NET_BOARD_BYTES that the ranks of this host share, zeroed; or NULL */
     int64_t wait_ns;                   /* how long ranks that live wait for each other; 0: for ever */
-    /* Of the ranks 1 .. spared, so many at most may be lost without an end of the job. */
-    int spared, spared_most;
+    int firm;                          /* ranks from here on may be spared; 0: none */
 };
 
 /* Signs of life of this rank: the clock at its thread's last turn, of which there are four a second
@@ -54,6 +53,9 @@ GY_INT void gy_net_failure_tell(struct gy_net_failure *guard, const char *text);
 GY_INT void gy_net_failure_cut(struct gy_net_failure *guard, int rank); /* no data comes through between this rank and that one; again is fine */
 /* This rank is through with its sums: GY_OK when all are, GY_E_PEER with the sentence when one is lost or has left before. Blocks; once. */
 GY_INT int gy_net_failure_end(struct gy_net_failure *guard, struct gy_error *err);
+/* From now on ranks may be lost without an end of the job: those from config.firm on. Of rank 0,
+ * which decides. */
+GY_INT void gy_net_failure_spare(struct gy_net_failure *guard);
 GY_INT void gy_net_failure_wait(struct gy_net_failure *guard); /* this rank's own thread waits: said again and again */
 /* Is it one of those that may be lost, and is? *text (may be NULL): its sentence. Any thread. */
 GY_INT int gy_net_failure_spared(const struct gy_net_failure *guard, int rank, const char **text);

@@ -456,14 +456,14 @@ GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint
     return known < 0 ? reform_fail_address(host, port, err) : GY_OK;
 }
 
-GY_INT int gy_net_reform_look(struct gy_net_reform *f)
+GY_INT int gy_net_reform_look(struct gy_net_reform *f, int present)
 {
     int wait = 0;
     if (reform_serve(f, gy_clock_ns(), NULL) != GY_OK)
         return 0;
     for (int i = 0; i < GY_NET_MEMBERS; i++)
         wait += f->guest[i].link.fd >= 0;
-    return f->count < f->config.most ? wait : 0;
+    return present < f->config.most ? wait : 0;
 }
 
 GY_INT struct gy_net_member gy_net_reform_self(const struct gy_net_reform *f)

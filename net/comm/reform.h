@@ -53,7 +53,8 @@ GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint
 GY_INT int gy_net_reform_join(struct gy_net_reform *reform, const char *host, int port,
                               struct gy_net_boot **boot, struct gy_net_launcher *place,
                               struct gy_error *err);
-/* Of who leads, between two meetings: how many wait to be let in and can be. Does not wait. */
-GY_INT int gy_net_reform_look(struct gy_net_reform *reform);
+/* Of who leads, between two meetings: how many wait to be let in and can be, beside the `present`
+ * members that live. Does not wait. */
+GY_INT int gy_net_reform_look(struct gy_net_reform *reform, int present);
 
 #endif

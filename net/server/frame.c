@@ -21,7 +21,7 @@ GY_INT void gy_server_seal(struct gy_server_frame *frame)
 static const char *frame_kind(int kind)
 {
     static const char *const name[GY_SERVER_KINDS] = {
-        "message", "gradient", "answer", "sum", "fetch", "farewell"
+        "message", "gradient", "answer", "sum", "fetch", "leave", "meeting", "farewell"
     };
     return name[kind > 0 && kind < GY_SERVER_KINDS ? kind : 0];
 }
