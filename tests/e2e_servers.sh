@@ -110,13 +110,15 @@ for _ in 1 2 3 4 5 6; do
     fi
     there "$TMP/die/checkpoint-72.safetensors"
     "$GYRE" eval "$TMP/die/checkpoint-72.safetensors" "$TMP/data/test" >"$TMP/eval" 2>&1 || bad "seed $seed: no checkpoint of the others ($how, $who:$at)"
-    [ "$(tail -n 1 "$TMP/die/metrics.csv" | cut -d, -f1)" = 72 ] || bad "seed $seed: the last row is of another step ($how, $who:$at)"
+    [ "$(tail -n 1 "$TMP/die/metrics.csv" | cut -d, -f1)" = 72 ] ||
+        bad "seed $seed: the last row is of another step ($how, $who:$at)"
 done
 [ $killed -gt 1 ] && ok || bad "$killed of 6 workers were killed"
 got=0
 GYRE_DIE=1:40 servers 4 1 shards --shards 4 --epochs 50 --sync server >"$out" 2>"$err" || got=$?
 [ $got != 0 ] && ok || bad 'without a worker that has shards a run ended well'
-[ "$(grep -c 'rank 1 on .* has ended; .*; no other worker has its shards' "$err")" = 4 ] || bad 'not on every rank'
+[ "$(grep -c 'rank 1 on .* has ended; .*; no other worker has its shards' "$err")" = 4 ] ||
+    bad 'not on every rank'
 
 # ---- a worker that was lost is started again, joins at a step's border, and gives gradients
 # back SHAPE DIE STEPS HOW...

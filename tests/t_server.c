@@ -452,7 +452,8 @@ static void sv_lose(uint64_t seed)
     for (int r = 0; r < c.workers + c.servers; r++) {
         if (c.dead >> r & 1)
             continue;
-        T_CHECK_MSG(sv_left[r].status == GYRE_OK, "seed %d (%d workers, %d servers, sync %d, backup "
+        T_CHECK_MSG(sv_left[r].status == GYRE_OK,
+                    "seed %d (%d workers, %d servers, sync %d, backup "
                     "%d, die %s), rank %d: %d %s", (int)seed, c.workers, c.servers, c.sync, c.backup,
                     die, r, sv_left[r].status, sv_left[r].text);
         T_CHECK_MSG(r >= c.workers || sv_left[r].report.lost == sv_bits(c.dead), "seed %d, rank %d: "

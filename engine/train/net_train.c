@@ -531,7 +531,8 @@ static int train_count(struct train_run *run, const struct gyre_result *result)
     if (!gy_train_served_jumps(&run->served))
         return GY_OK;
     run->done = gy_max64(run->before, gy_min64(run->total, gy_train_served_steps(&run->served)));
-    run->net->updates = run->done / run->net->config.accumulate; /* others may be beyond the total */
+    /* Others may be beyond the total. */
+    run->net->updates = run->done / run->net->config.accumulate;
     return GY_OK;
 }
 

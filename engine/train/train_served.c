@@ -138,7 +138,8 @@ static const char *served_whole(const struct gyre_net *net)
 {
     if (net->parallel.sharded)
         return "no other worker has its shards (--shards): the job ends";
-    return net->config.sync_bn ? "batch norms sum over all workers (--sync-bn): the job ends" : NULL;
+    return net->config.sync_bn ? "batch norms sum over all workers (--sync-bn): the job ends"
+                               : NULL;
 }
 
 static void served_describe(struct gy_train_served *t, struct gy_served_net *out, uint64_t data)

@@ -79,7 +79,8 @@ GY_INT const int64_t *gy_net_comm_sent(const struct gy_net_comm *world);
 GY_INT void gy_net_comm_enter(struct gy_net_comm *world);
 GY_INT void gy_net_comm_fail(struct gy_net_comm *world); /* as gy_net_failure_fail; NULL is fine */
 GY_INT int gy_net_comm_check(struct gy_net_comm *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
-GY_INT void gy_net_comm_spare(struct gy_net_comm *world); /* as gy_net_failure_spare; NULL is fine */
+/* As gy_net_failure_spare; NULL is fine. */
+GY_INT void gy_net_comm_spare(struct gy_net_comm *world);
 /* As gy_net_failure_spared; NULL is fine. */
 GY_INT int gy_net_comm_spared(const struct gy_net_comm *world, int rank, const char **text);
 /* This rank has found what ends the job, as gy_net_failure_tell; NULL is fine. */
