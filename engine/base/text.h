@@ -17,7 +17,6 @@ GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...) GY_PRINTF
 /* As text of JSON, in quotes; quotes, backslashes and control characters are escaped. A net's name
  * may be a path. */
 GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink);
-GY_INT struct gy_sink gy_sink_file(FILE *file);
 
 /* A text buffer that grows through the hook. text is always NUL-terminated once something was added. */
 struct gy_buf {
