@@ -60,7 +60,8 @@ function put(path, from,    line, depth, number, guard, name, shown, resumed) {
     depth = 0
     guard = path ~ /\.h$/ ? 1 : 0
     while ((getline line < path) > 0) {
-        number++
+        if (number++ == 0 && line ~ /SPDX-License-Identifier: MIT/) # the first line of gyre.c says it for all
+            continue
         if (line ~ /^[ \t]*#[ \t]*if/)
             depth++
         if (line ~ /^[ \t]*#[ \t]*endif/)
