@@ -42,9 +42,6 @@ GY_INT int gy_st_read_bytes(const struct gy_st_tensor *tensor, size_t from, size
 /* Elements [first, first + count) as float (F32, F16, BF16, F64); GY_E_FORMAT for others, GY_E_ARG out of range. */
 GY_INT int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int64_t count, float *out,
                           struct gy_error *err);
-/* The same for I64, I32 and U8. */
-GY_INT int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int64_t *out,
-                          struct gy_error *err);
 
 /* Writing: declare all tensors, then supply data in the same order in pieces of any size, then commit. Whole or absent.
  * The data section starts at a multiple of 8 bytes; tensors follow each other without gaps, so declare wide elements

@@ -26,12 +26,4 @@ GY_INT int gy_stage_slots(int kind, int stages, int micros,
  */
 GY_INT int gy_stage_buffers(int from, int to);
 
-/* Plays all stages' actions, action[stages][2 * micros], with messages between any two stages,
- * which begin only when the receiver has a free place for them. GY_E_BUG with a sentence: an action
- * comes twice or never, a backward pass before its forward pass or out of order, more activations
- * than slots[stage], or ranks that wait for each other. peak: what each stage kept at most. */
-GY_INT int gy_stage_verify(const struct gy_stage_action *action, int stages, int micros,
-                           const int *slots, int *peak, const struct gy_alloc *alloc,
-                           struct gy_error *err);
-
 #endif

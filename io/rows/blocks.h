@@ -14,7 +14,7 @@ struct gy_blocks_info {
     uint32_t features;      /* 1 + the largest id, or what the conversion was told (hashing to 2^b) */
     int32_t width;          /* entries of every row; 0: they differ */
     int32_t id_bits;
-    int has_values, has_weights, has_norms;
+    int has_values, has_weights;
     float same;             /* the value of all entries, when has_values is 0 */
     int32_t most_rows;      /* rows of the largest block */
     int64_t most_entries;

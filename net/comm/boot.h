@@ -7,7 +7,6 @@
 #include "engine/base/mem.h"
 #include "net/transport/auth.h"
 
-#define GY_NET_FIELDS 16
 #define GY_NET_BLOB_MOST (1 << 22)
 
 /* Where a process stands in its job, from the first launcher that left its variables: GYRE_RANK ..., Open MPI, PMI, Slurm, torchrun. */

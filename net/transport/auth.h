@@ -28,6 +28,5 @@ GY_INT int gy_net_key_read(const char *path, unsigned char key[GY_NET_KEY_BYTES]
 /* The same digits from an open file, such as a pipe; reads no more than they and one newline. */
 GY_INT int gy_net_key_take(int fd, unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err);
 GY_INT void gy_net_key_text(const unsigned char key[GY_NET_KEY_BYTES], char text[2 * GY_NET_KEY_BYTES + 1]);
-GY_INT int gy_net_key_write(const char *path, const unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err); /* refuses to overwrite */
 
 #endif
