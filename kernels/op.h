@@ -75,7 +75,8 @@
  * GY_OP_SHARE_SUMS     SUMS                           SUMS                    mean over the processes
  * GY_OP_SEND           X                              -                       to a reader's stage
  * GY_OP_RECV           -                              Y                       from the maker's stage
- * GY_OP_SPLIT          X [RES]                        Y [RES]                 a split layer's columns: engine/plan/split.h
+ * GY_OP_PASS           X                              Y                       X to one process, Y from another: engine/plan/split.h
+ * GY_OP_SPLIT          X [RES]                        Y [RES]                 a split layer's columns: there, too
  *
  * Linear models (glm_loss.h), by devices with memory of their own; the CPU refuses them and trains without ops. X is a window of rows
  * (glm_window.h), W the weights, M the dual numbers of the window's rows, Y scores of them. act: gy_glm_loss_id; geom.n: rows worked on at a time, at most;
@@ -96,7 +97,7 @@ enum gy_opcode {
     GY_OP_NORMS, GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW, GY_OP_LAMB,
     GY_OP_CODES, /* of devices */
     GY_OP_BUCKET = GY_OP_CODES, GY_OP_AWAIT, GY_OP_SHARE_STATS, GY_OP_SHARE_SUMS,
-    GY_OP_SEND, GY_OP_RECV, GY_OP_SPLIT,
+    GY_OP_SEND, GY_OP_RECV, GY_OP_PASS, GY_OP_SPLIT,
     GY_OP_ALL_CODES,
     GY_OP_GLM_STEP = GY_OP_ALL_CODES, GY_OP_GLM_STEP_LONG, GY_OP_GLM_BUILD, GY_OP_GLM_SCORES, GY_OP_GLM_SUMS, GY_OP_GLM_SQUARES,
     GY_OP_GLM_END

@@ -70,6 +70,7 @@ static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
     [GY_OP_SHARE_SUMS] = { "share-sums", OP_R(GY_SUMS), OP_R(GY_SUMS), OP_NONE },
     [GY_OP_SEND] = { "send", OP_R(GY_X), 0, OP_NONE },
     [GY_OP_RECV] = { "recv", 0, OP_R(GY_Y), OP_NONE },
+    [GY_OP_PASS] = { "pass", OP_R(GY_X), OP_R(GY_Y), OP_NONE },
     [GY_OP_SPLIT] = { "split", OP_R(GY_X) | OP_R(GY_RES), OP_R(GY_Y) | OP_R(GY_RES), OP_NONE },
 };
 

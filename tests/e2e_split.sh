@@ -57,6 +57,11 @@ for ranks in 1 3; do
 done
 equal "$TMP/three-1" "$TMP/three-3"
 
+# ---- one command starts them
+expect 0 "$GYRE" train "$TMP/two.net" "$TMP/data" --ranks 2 --threads 1 --pad-crop 2 --flip --epochs 2 --shards 4 \
+    --batch 4 --optimizer adamw --ema 0.9 --out "$TMP/command"
+equal "$TMP/adamw-1" "$TMP/command"
+
 # ---- what 2 processes began 4 go on with, and one
 step=$(newest "$TMP/sgd-2" | sed 's/.*checkpoint-\([0-9]*\).*/\1/')
 first=$((step / 2))
@@ -72,6 +77,25 @@ done
 expect 0 run 2 "$TMP/plain" --epochs 2 --batch 4 --accumulate 2
 there "$(newest "$TMP/plain")"
 expect 0 "$GYRE" eval "$(newest "$TMP/plain")" "$TMP/data/test"
+
+# ---- a rank that is killed: it is named, and nobody hangs
+run 3 "$TMP/killed" --schedule constant --lr .02 --steps 100000 --batch 4 --checkpoint-every 6 >"$out" 2>"$err" </dev/null &
+pid=$!
+tries=0
+while [ -z "$(newest "$TMP/killed" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+victim=
+for process in $(pgrep -f "out $TMP/killed "); do
+    if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q '^GYRE_RANK=1$'; then victim=$process; fi
+done
+began=$(date +%s)
+if [ -n "$victim" ] && kill -9 "$victim"; then ok; else bad 'rank 1 is not found'; fi
+got=0
+wait $pid || got=$?
+if [ $got = 137 ] && [ $(($(date +%s) - began)) -le 20 ]; then ok; else bad "code $got after a killed rank"; fi
+says "$err" 'rank 1 (process [0-9]*) was ended by signal 9'
 
 # ---- AlexNet, of small images: two processes that keep half of two layers each
 net=$(dirname "$0")/../tools/examples/alexnet-split.net

@@ -157,7 +157,8 @@ static void split_copy(const struct split_walk *w, int x, int32_t from, int y, i
 /* x to one rank, and y from another, in turn d. */
 static void split_pass(const struct split_walk *w, int d, int x, int to, int y, int from)
 {
-    struct gy_op op = split_op(w, GY_SPLIT_PASS, x, y);
+    struct gy_op op = split_op(w, 0, x, y);
+    op.code = GY_OP_PASS;
     op.id = w->s->number + d;
     op.geom.c = op.geom.k = op.geom.h = split_width(w, x);
     op.geom.w = split_width(w, y);

@@ -27,9 +27,9 @@ struct gy_split {
     struct gy_split_node *nodes; /* [nodes] */
 };
 
-/* What an op with code GY_OP_SPLIT does: its geom.r. */
+/* GY_OP_PASS: X to rank geom.p, Y from rank geom.q; id: number of the message.
+ * What an op with code GY_OP_SPLIT does: its geom.r. */
 enum gy_split_kind {
-    GY_SPLIT_PASS, /* X to rank geom.p, Y from rank geom.q; id: number of the message */
     GY_SPLIT_COPY, /* geom.c columns of X, of geom.h, from geom.p on, to those of Y, of geom.w, from
                       geom.q on */
     GY_SPLIT_CLEAR, /* Y = 0 where gradients are added */

@@ -2,7 +2,6 @@
 /* What a plan looks like: the programs, op by op, and the memory map. For people, and as JSON. */
 #include "engine/run/engine.h"
 #include "engine/plan/op_work.h"
-#include "engine/plan/split.h"
 
 static const struct gy_tensor *print_tensor(const struct gyre_net *net, const struct gy_op *op, int role)
 {
@@ -108,7 +107,7 @@ static double print_sent(const struct gyre_net *net, int node)
     for (int p = GY_FORWARD; p <= GY_BACKWARD; p++)
         for (int i = 0; i < net->plan.program[p].count; i++) {
             const struct gy_op *op = &net->plan.program[p].ops[i];
-            if (op->code == GY_OP_SPLIT && op->geom.r == GY_SPLIT_PASS && op->name == net->graph.nodes[node].name)
+            if (op->code == GY_OP_PASS && op->name == net->graph.nodes[node].name)
                 sum += (double)net->plan.tensors[op->tensor[GY_X]].bytes;
         }
     return sum * net->parallel.mine;

@@ -41,6 +41,7 @@ GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op)
 {
     static int (*const run[])(struct gyre_net *, const struct gy_op *) = { share_stats, share_sums,
                                                                            share_message,
-                                                                           share_message, gy_split_run };
+                                                                           share_message, gy_split_run,
+                                                                           gy_split_run };
     return run[op->code - GY_OP_SHARE_STATS](net, op);
 }

@@ -16,7 +16,7 @@ struct gy_split_net {
 
 /* split_run.c */
 GY_INT int gy_split_agree(struct gyre_net *net); /* may this job have split layers? */
-GY_INT int gy_split_run(struct gyre_net *net, const struct gy_op *op); /* GY_OP_SPLIT */
+GY_INT int gy_split_run(struct gyre_net *net, const struct gy_op *op); /* GY_OP_PASS, GY_OP_SPLIT */
 
 /* split_rows.c */
 GY_INT int gy_split_has(const struct gyre_net *net, int region, int param);

@@ -237,12 +237,11 @@ static int slices_sum(struct gyre_net *net, const struct gy_op *op)
 GY_INT int gy_split_run(struct gyre_net *net, const struct gy_op *op)
 {
     static int (*const run[GY_SPLIT_KINDS])(struct gyre_net *, const struct gy_op *) = {
-        [GY_SPLIT_PASS] = slices_pass,
         [GY_SPLIT_COPY] = slices_copy,
         [GY_SPLIT_CLEAR] = slices_clear,
         [GY_SPLIT_SUM] = slices_sum,
     };
-    return run[op->geom.r](net, op);
+    return op->code == GY_OP_PASS ? slices_pass(net, op) : run[op->geom.r](net, op);
 }
 
 #undef SPLIT_WINDOW
