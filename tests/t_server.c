@@ -234,6 +234,8 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     gyre_close(net);
     if (status == GYRE_OK)
         status = gyre_job_end(job, &error);
+    if (status != GYRE_OK && !left->text[0])
+        snprintf(left->text, sizeof left->text, "%s", error.text);
     gyre_job_close(job);
     return status;
 }

@@ -163,7 +163,11 @@ static int server_open(struct gy_server_run *run, struct gy_error *err)
     }
     for (int w = 0; w < s->workers; w++)
         GY_TRY(server_listen(run, w, err));
-    return server_order(run, err);
+    GY_TRY(server_order(run, err));
+    for (int w = 0; w < s->workers; w++) /* it may begin, and be lost from now on */
+        GY_TRY(server_post(run, &run->talk[w].end_out, 1, w, GY_SERVED_END, &run->calls,
+                           sizeof run->calls, err));
+    return GY_OK;
 }
 
 GY_INT void gy_server_close(struct gy_served *s)
