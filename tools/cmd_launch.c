@@ -423,7 +423,7 @@ static int launch_outlives(const struct launch_job *job, int left, const struct 
         return 0;
     /* a server is needed; and who has lost one is no loss */
     if (job->v->servers && (end->rank < (int)job->v->servers ||
-                            launch_code(end->status) == CLI_FAILED))
+                            (launch_code(end->status) == CLI_FAILED && end->rank < job->first)))
         return 0;
     if (job->board >= 0 && !launch_leader(job, at))
         return 0;

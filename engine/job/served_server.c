@@ -545,8 +545,9 @@ static int server_hear(struct gy_server_run *run, int worker, struct gy_error *e
     const int kind = talk->frame.kind;
     if (kind < 0 || kind >= GY_SERVER_KINDS || !hear[kind])
         return GY_FAIL(err, GY_E_MISMATCH, "worker %d sends a frame of kind %d", worker, kind);
-    const struct gy_server_frame want = { .kind = kind, .run = run->s->net.run, .worker = worker,
-                                          .slice = -1,
+    /* one that joins, of another run, finds that in the answer and goes: it is no reason to end */
+    const uint64_t its = talk->joins ? talk->frame.run : run->s->net.run;
+    const struct gy_server_frame want = { .kind = kind, .run = its, .worker = worker, .slice = -1,
                                           .number = talk->number[kind] + 1,
                                           .count = talk->frame.count };
     GY_TRY(gy_server_check(&talk->frame, &want, err));
