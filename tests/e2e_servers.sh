@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Parameter servers through launch and mpirun: the checkpoint of one process, also after a resume on
-# other numbers of workers; records that are replayed; a worker that is lost, of whom the others say
-# so and go on, and a server without which nobody does; roles that do not add up.
+# other numbers of workers; records that are replayed; workers that are lost, also the one that tests
+# and saves: the others say so and go on, and one that is started again joins them; a server without
+# which nobody goes on; roles that do not add up.
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 4 20 20 1
 make_images "$TMP/data/test" 4 5 20 2
