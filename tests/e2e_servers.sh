@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Parameter servers through launch and mpirun: the checkpoint of one process, also after a resume on
-# other numbers of workers; records that are replayed; a worker that is lost, of whom the others say
-# so and go on, and a server without which nobody does; roles that do not add up.
+# other numbers of workers; records that are replayed; workers that are lost, also the one that tests
+# and saves: the others say so and go on, and one that is started again joins them; a server without
+# which nobody goes on; roles that do not add up.
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 4 20 20 1
 make_images "$TMP/data/test" 4 5 20 2
@@ -143,6 +144,14 @@ expect 0 back '--workers 3 --servers 2 --elastic 3:5' 2:30,5:w40,3:90,6:200 4000
 says "$out" '"lost_workers":4,"joined_workers":4,"gradients_of_joined":[1-9]'
 there "$TMP/back/checkpoint-4000.safetensors"
 says "$("$GYRE" eval "$TMP/back/checkpoint-4000.safetensors" "$TMP/data/test" >"$TMP/eval" 2>&1; echo "$TMP/eval")" 'top'
+# one that comes back with another batch is of another run: it says so and goes, the others go on
+cat >"$TMP/strange.sh" <<END
+exec "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch \${GYRE_JOIN:+1}4 --out "$TMP/back" --steps 3000 --schedule constant --lr .01 \
+    --test-data none --checkpoint-every 1000 --overwrite --sync async
+END
+GYRE_DIE=2:30 expect 0 "$GYRE" launch --workers 3 --servers 1 --elastic 2:4 --threads 1 -- sh "$TMP/strange.sh"
+says "$err" 'is of another run'
+there "$TMP/back/checkpoint-3000.safetensors"
 got=0
 back '--workers 2 --servers 1 --elastic 2:3' 1:20,2:20 4000 server >"$out" 2>"$err" || got=$?
 [ $got != 0 ] || [ "$(grep -c 'joined behind' "$err")" -gt 0 ] || bad 'without workers a run ended well'
@@ -164,6 +173,7 @@ refused 'the job was started with 1 servers' servers 2 1 bad --sync server --ser
 refused 'there may be 0 to 1' servers 2 1 bad --sync server --backup 2
 refused '--staleness is for --sync async' servers 2 1 bad --sync server --staleness 2
 refused 'take one of both' servers 2 1 bad --sync async --record a --replay b
+refused 'has no record that could be replayed' servers 2 1 bad --sync async --record a --elastic 2:3
 refused 'take fewer servers' servers 2 20 bad --sync server
 refused 'clip_norm with parameter servers' servers 2 1 bad --sync server --clip 1
 refused 'needs the sums of them all' servers 2 1 bad --sync async --shards 2

@@ -50,6 +50,17 @@ parts_train()
     same "$TMP/slices/$last" "$TMP/$prefix-split/$last"
     more='' net=$TMP/tiny.net
 }
+# served_train FOLDER SERVERS SYNC LAUNCHER...: some of the ranks are parameter servers
+served_train()
+{
+    folder=$1 more="--servers $2 --sync $3"
+    [ "$3" = async ] || more="$more --shards 4"
+    shift 3
+    got=0
+    ranks_train "$folder" "$@" || got=$?
+    more=
+    return $got
+}
 # reaches FOLDER: as gyre launch
 reaches() { there "$TMP/$1/$last"; same "$TMP/launch/$last" "$TMP/$1/$last"; }
 
@@ -63,6 +74,7 @@ net=$TMP/split.net
 expect 0 ranks_train slices env
 more='' net=$TMP/tiny.net
 parts_train parts "$GYRE" launch --ranks 4 --
+there "$TMP/whole/$last"
 expect 0 ranks_train flat env GYRE_ALLREDUCE=flat/doubling "$GYRE" launch --ranks 4 --
 there "$TMP/flat/$last"
 # what is measured between hosts never shows in the bits; a schedule that somebody wrote is one like another
@@ -91,6 +103,15 @@ if command -v mpirun >/dev/null 2>&1; then
     # shellcheck disable=SC2086
     expect 0 elastic_train mpi-elastic $mpi --enable-recovery
     same "$TMP/elastic/$last" "$TMP/mpi-elastic/$last"
+    # parameter servers: two workers and one, two and two; worker 0 is lost, and the others go on
+    for servers in 1 2; do
+        expect 0 served_train mpi-served-$servers $servers server mpirun --allow-run-as-root --oversubscribe -n $((2 + servers))
+        same "$TMP/whole/$last" "$TMP/mpi-served-$servers/$last"
+    done
+    # shellcheck disable=SC2086
+    GYRE_DIE=1:2 expect 0 served_train mpi-lost 1 async $mpi --enable-recovery
+    there "$TMP/mpi-lost/$last"
+    says "$err" 'rank 1 on .* has ended.*; the other workers go on'
     # shellcheck disable=SC2086
     expect 2 ranks_train mpi-bad $mpi env GYRE_ALLREDUCE=flat/nothing
     says "$err" 'nothing'
@@ -279,6 +300,13 @@ else
     # srun tells of the killed ones
     expect 137 elastic_train slurm-elastic srun -N 1 -n 4 -K0 --no-kill
     same "$TMP/elastic/$last" "$TMP/slurm-elastic/$last"
+    for servers in 1 2; do
+        expect 0 served_train slurm-served-$servers $servers server srun -N 1 -n $((2 + servers))
+        same "$TMP/whole/$last" "$TMP/slurm-served-$servers/$last"
+    done
+    GYRE_DIE=1:2 expect 137 served_train slurm-lost 1 async srun -N 1 -n 4 -K0 --no-kill
+    there "$TMP/slurm-lost/$last"
+    says "$err" 'rank 1 on .* has ended.*; the other workers go on'
     expect 2 ranks_train slurm-alone srun -N 2 -n 4 # several: a key; Slurm's list of hosts tells where rank 0 is
     says "$err" 'GYRE_KEY_FILE, a file of 64 hexadecimal digits that its owner alone may read; '
     (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$TMP/key")
@@ -293,6 +321,8 @@ else
     fi
     expect 0 ranks_train slurm-flat env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 GYRE_ALLREDUCE=flat/doubling srun -N 2 -n 4
     same "$TMP/flat/$last" "$TMP/slurm-flat/$last"
+    expect 0 served_train slurm-served-two 2 server env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4
+    same "$TMP/whole/$last" "$TMP/slurm-served-two/$last"
     expect 137 elastic_train slurm-elastic-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4 -K0 --no-kill
     same "$TMP/elastic/$last" "$TMP/slurm-elastic-two/$last"
 fi

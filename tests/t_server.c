@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Parameter servers. Random nets with random options: two and four workers with one and two servers
  * have the bits of one process, weights and the optimiser's state. Workers that do not go in step:
- * what is recorded and replayed gives the same bits. Frames that come twice, late, damaged or of
- * another run end the job with one sentence on every rank. Slices, ledger and records by
- * themselves:
- * each float has one server, no worker waits for ever, and none is further ahead than it may be. */
+ * what is recorded and replayed gives the same bits. Workers that are lost, worker 0 as well: the
+ * others go on. Frames that come twice, late, damaged or of another run, and a worker of another
+ * net or of other data, end the job with one sentence on every rank. Slices, ledger and records by
+ * themselves: each float has one server, no worker waits for ever, and none is further ahead than
+ * it may be, though some go and come back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@
 #define SV_RANKS 6
 #define SV_STEPS 4
 
-enum sv_fault { SV_NONE, SV_TWICE, SV_OLD, SV_OTHER, SV_DAMAGED, SV_LONG_GONE };
+enum sv_fault { SV_NONE, SV_TWICE, SV_OLD, SV_OTHER, SV_DAMAGED, SV_LONG_GONE, SV_NET, SV_DATA,
+                SV_ROLES };
 
 struct sv_case {
     const char *net;
@@ -46,6 +48,12 @@ struct sv_left {
 };
 static struct sv_left *sv_left; /* [SV_RANKS], shared: workers, then servers */
 static char sv_folder[64];
+
+static const char sv_text[] = "input 6x6x2\nconv1: conv 8 3x3\nbn1: bn\nrelu\ndropout 0.2\nfc: "
+    "linear 5\nsoftmax\n";
+/* another one of the same sizes */
+static const char sv_other[] = "input 6x6x2\nconv1: conv 8 3x3\nbn1: bn\nrelu\ndropout 0.3\nfc: "
+    "linear 5\nsoftmax\n";
 
 /* ---- one rank ---- */
 
@@ -158,7 +166,7 @@ static int sv_work(struct gyre_net *net, struct gyre_job *job, const struct sv_c
             nanosleep(&pause, NULL);
         if (step == 0 && job)
             kept = *job->served->lanes[0].give;
-        if (c->fault && rank == 1 && step == 2 && status == GYRE_OK)
+        if (c->fault && c->fault < SV_NET && rank == 1 && step == 2 && status == GYRE_OK)
             status = sv_plant(job, c->fault, &kept, &net->error);
     }
     (void)served;
@@ -185,7 +193,8 @@ static int sv_net(struct gyre_net *net, struct gyre_job *job, const struct sv_ca
 {
     struct gy_train_served served;
     gy_train_served_open(&served, net);
-    int status = job ? gy_train_served_begin(&served, 0) : GYRE_OK;
+    const int other = c->fault == SV_DATA && gyre_job_rank(job) == 1;
+    int status = job ? gy_train_served_begin(&served, (uint64_t)other) : GYRE_OK;
     if (status == GYRE_OK && !gy_train_served_serves(&served))
         status = sv_work(net, job, c, &served);
     if (status == GYRE_OK && !job)
@@ -216,6 +225,8 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     many.staleness = c->staleness;
     many.record = c->record;
     many.replay = c->replay;
+    if (c->fault == SV_ROLES && rank == c->servers + 1)
+        many.staleness = 7;
     sv_set("GYRE_RANK", rank);
     sv_set("GYRE_LOCAL_RANK", rank);
     sv_set("GYRE_RANKS", c->workers + c->servers);
@@ -226,6 +237,8 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     sv_config(&config, c);
     int status = c->servers ? gyre_job_open(&job, &many, &error) : GYRE_OK;
     config.job = job;
+    if (c->fault == SV_NET && gyre_job_rank(job) == 1)
+        config.net = sv_other;
     if (status == GYRE_OK)
         status = gyre_open(&net, &config, &error);
     snprintf(left->text, sizeof left->text, "%s", error.text);
@@ -234,6 +247,8 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     gyre_close(net);
     if (status == GYRE_OK)
         status = gyre_job_end(job, &error);
+    if (status != GYRE_OK && !left->text[0])
+        snprintf(left->text, sizeof left->text, "%s", error.text);
     gyre_job_close(job);
     return status;
 }
@@ -351,9 +366,6 @@ static void sv_random(int cases)
 }
 
 /* ---- workers that do not go in step ---- */
-
-static const char sv_text[] = "input 6x6x2\nconv1: conv 8 3x3\nbn1: bn\nrelu\ndropout 0.2\nfc: "
-    "linear 5\nsoftmax\n";
 
 static struct sv_case sv_plain(void)
 {
@@ -493,6 +505,22 @@ static void sv_faults(void)
         for (int r = 0; r < c.workers + c.servers; r++)
             T_CHECK_MSG(sv_left[r].status < 0 && strstr(sv_left[r].text, says[fault]) &&
                         strstr(sv_left[r].text, "worker 1"),
+                        "fault %d, rank %d: %d %s", fault, r, sv_left[r].status, sv_left[r].text);
+    }
+}
+
+/* A worker of another net, which has the same sizes, and one with other data: each rank names it. */
+static void sv_strangers(void)
+{
+    static const char *const says[] = { ": net", "the servers' slices and the run",
+                                        "the roles of ranks" };
+    for (int fault = SV_NET; fault <= SV_ROLES; fault++) {
+        struct sv_case c = sv_plain();
+        c.fault = fault;
+        T_CHECK(sv_run(&c));
+        for (int r = 0; r < c.workers + c.servers; r++)
+            T_CHECK_MSG(sv_left[r].status < 0 && strstr(sv_left[r].text, says[fault - SV_NET]) &&
+                        strstr(sv_left[r].text, "rank 3"),
                         "fault %d, rank %d: %d %s", fault, r, sv_left[r].status, sv_left[r].text);
     }
 }
@@ -732,10 +760,11 @@ int main(int argc, char **argv)
     sv_random(argc > 1 ? atoi(argv[1]) : 4);
     sv_replay();
     sv_backup();
-    for (int seed = 1; seed <= (argc > 2 ? atoi(argv[2]) : 12); seed++)
+    for (int seed = 1; seed <= (argc > 2 ? atoi(argv[2]) : 8); seed++)
         sv_lose((uint64_t)seed);
     sv_lose_shards();
     sv_faults();
+    sv_strangers();
     char path[160];
     for (int i = -1; i < 2; i++) {
         snprintf(path, sizeof path, i < 0 ? "%s/order" : "%s/order.%d", sv_folder, i);

@@ -423,7 +423,7 @@ static int launch_outlives(const struct launch_job *job, int left, const struct 
         return 0;
     /* a server is needed; and who has lost one is no loss */
     if (job->v->servers && (end->rank < (int)job->v->servers ||
-                            launch_code(end->status) == CLI_FAILED))
+                            (launch_code(end->status) == CLI_FAILED && end->rank < job->first)))
         return 0;
     if (job->board >= 0 && !launch_leader(job, at))
         return 0;
@@ -572,10 +572,11 @@ const struct cli_command cmd_launch = {
                "ucx says which, and only the latter lets UCX itself use TCP. Every message carries a checksum; with GYRE_NET_CODE=hmac also nobody\n"
                "on the way can change one. UCX keeps no stranger from its port: what strangers send there enters no sum, but can fill memory\n"
                "or end the job, and whoever sees the network can read what passes. Its ports belong on a network of the cluster alone.\n\n"
-               "With --servers the last processes hold the weights: 'train --sync server' updates\n"
+               "With --servers the first processes hold the weights: 'train --sync server' updates\n"
                "once a step, to the same bits as without servers, and --sync async once a gradient.\n"
-               "A worker other than process 0 may be lost where no step waits for it: with --sync\n"
-               "async, and with --backup.\n\n"
+               "Workers may be lost: the others go on, with fewer gradients a step, and one of them tests\n"
+               "and saves; not with --shards or --sync-bn, which need them all. --elastic starts a lost\n"
+               "worker again, which joins them.\n\n"
                "mpirun, srun and torchrun may start 'gyre train' instead; on one host nothing has to be said. On several, GYRE_KEY_FILE names\n"
                "a file of 64 hexadecimal digits that its owner alone may read, and GYRE_MASTER_HOST the host of rank 0 (Slurm and torchrun tell\n"
                "it). A PMIx server without a launcher's own variables tells no number of processes: GYRE_RANKS, GYRE_LOCAL_RANKS.\n\n"

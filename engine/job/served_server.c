@@ -163,7 +163,11 @@ static int server_open(struct gy_server_run *run, struct gy_error *err)
     }
     for (int w = 0; w < s->workers; w++)
         GY_TRY(server_listen(run, w, err));
-    return server_order(run, err);
+    GY_TRY(server_order(run, err));
+    for (int w = 0; w < s->workers; w++) /* it may begin, and be lost from now on */
+        GY_TRY(server_post(run, &run->talk[w].end_out, 1, w, GY_SERVED_END, &run->calls,
+                           sizeof run->calls, err));
+    return GY_OK;
 }
 
 GY_INT void gy_server_close(struct gy_served *s)
@@ -541,8 +545,9 @@ static int server_hear(struct gy_server_run *run, int worker, struct gy_error *e
     const int kind = talk->frame.kind;
     if (kind < 0 || kind >= GY_SERVER_KINDS || !hear[kind])
         return GY_FAIL(err, GY_E_MISMATCH, "worker %d sends a frame of kind %d", worker, kind);
-    const struct gy_server_frame want = { .kind = kind, .run = run->s->net.run, .worker = worker,
-                                          .slice = -1,
+    /* one that joins, of another run, finds that in the answer and goes: it is no reason to end */
+    const uint64_t its = talk->joins ? talk->frame.run : run->s->net.run;
+    const struct gy_server_frame want = { .kind = kind, .run = its, .worker = worker, .slice = -1,
                                           .number = talk->number[kind] + 1,
                                           .count = talk->frame.count };
     GY_TRY(gy_server_check(&talk->frame, &want, err));

@@ -13,6 +13,32 @@ static int worker_post(struct gy_served *s, struct gy_net_request *r, int sends,
     return s->all->peers->post(s->all, r, err);
 }
 
+/* What each server counted will come. */
+static int worker_expect_reports(struct gy_served *s, struct gy_error *err)
+{
+    const size_t count = (size_t)s->servers;
+    if (s->end && s->end[0].buffer)
+        return GY_OK;
+    s->end = s->end ? s->end : gy_alloc_take(&s->alloc, count, sizeof *s->end);
+    s->counted = s->counted ? s->counted : gy_alloc_take(&s->alloc, count, sizeof *s->counted);
+    if (!s->end || !s->counted)
+        return GY_NOMEM(err, "what servers count", count * sizeof *s->counted);
+    for (int server = 0; server < s->servers; server++)
+        GY_TRY(worker_post(s, &s->end[server], 0, server, GY_SERVED_END, &s->counted[server],
+                           sizeof *s->counted, err));
+    return GY_OK;
+}
+
+/* The first report of each says that it serves. */
+static int worker_await_servers(struct gy_served *s, struct gy_error *err)
+{
+    GY_TRY(worker_expect_reports(s, err));
+    for (int server = 0; server < s->servers; server++)
+        GY_TRY(gy_served_await(s, &s->end[server], err));
+    s->end[0].buffer = NULL;
+    return GY_OK;
+}
+
 GY_INT int gy_worker_begin(struct gy_served *s, struct gy_error *err)
 {
     const size_t count = (size_t)s->net.count;
@@ -24,7 +50,9 @@ GY_INT int gy_worker_begin(struct gy_served *s, struct gy_error *err)
     for (int k = 0; k < s->net.count; k++)
         GY_TRY(gy_served_lane_open(s, &s->lanes[k], k, err));
     s->told = gy_alloc_take(&s->alloc, (size_t)s->workers, 1);
-    return s->told ? GY_OK : GY_NOMEM(err, "what is known of workers", (size_t)s->workers);
+    if (!s->told)
+        return GY_NOMEM(err, "what is known of workers", (size_t)s->workers);
+    return s->job->joined ? GY_OK : worker_await_servers(s, err);
 }
 
 GY_INT void gy_worker_close(struct gy_served *s)
@@ -233,22 +261,6 @@ static void worker_add_report(struct gy_served_report *all, const struct gy_serv
     all->again += one->again;
     for (int i = 0; i < GY_SERVED_STALE; i++)
         all->stale[i] += one->stale[i];
-}
-
-/* What each server counted will come. */
-static int worker_expect_reports(struct gy_served *s, struct gy_error *err)
-{
-    const size_t count = (size_t)s->servers;
-    if (s->end && s->end[0].buffer)
-        return GY_OK;
-    s->end = s->end ? s->end : gy_alloc_take(&s->alloc, count, sizeof *s->end);
-    s->counted = s->counted ? s->counted : gy_alloc_take(&s->alloc, count, sizeof *s->counted);
-    if (!s->end || !s->counted)
-        return GY_NOMEM(err, "what servers count", count * sizeof *s->counted);
-    for (int server = 0; server < s->servers; server++)
-        GY_TRY(worker_post(s, &s->end[server], 0, server, GY_SERVED_END, &s->counted[server],
-                           sizeof *s->counted, err));
-    return GY_OK;
 }
 
 static int worker_is_called(const struct gy_served *s)

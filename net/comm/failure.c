@@ -621,7 +621,9 @@ GY_INT int gy_net_failure_end(struct gy_net_failure *g, struct gy_error *err)
     failure_wake(g);
     while (!__atomic_load_n(&g->ended, __ATOMIC_ACQUIRE)) {
         gy_net_failure_wait(g);
-        GY_TRY(gy_net_failure_lost(g, err));
+        const int status = gy_net_failure_lost(g, err);
+        if (status != GY_OK) /* whoever left when all were through is not lost */
+            return __atomic_load_n(&g->ended, __ATOMIC_ACQUIRE) ? GY_OK : status;
         nanosleep(&moment, NULL);
     }
     return GY_OK;
