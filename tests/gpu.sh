@@ -38,7 +38,9 @@ step()
     limited "$seconds" "$@" >"$work/$name.log" 2>&1
     status=$?
     ! grep -q '^skipped' "$work/$name.log" || status=77 # here nothing may be passed over
-    say "$(verdict $status) $name, $(($(date +%s) - started)) s: $(tail -n 1 "$work/$name.log")"
+    what="$name, $(($(date +%s) - started)) s"
+    [ "$status" = 0 ] || what="$what, exit status $status"
+    say "$(verdict $status) $what: $(tail -n 1 "$work/$name.log")"
     [ "$status" = 0 ] && return 0
     failed=$((failed + 1))
     grep -vE '^  after ' "$work/$name.log" | tail -n 8 | head -n 7 | sed 's/^/    /' >>"$report"
@@ -66,6 +68,12 @@ probe()
         say "GYRE_CUDA_PATH is $python from here on"
     fi
     step device 60 "$folder/gyre" plan lenet5 --device "$device"
+    arch=$(sed -n 's/^net .*, \(sm_[0-9]*\), .*/\1/p' "$work/device.log")
+    packed=$(cat "$work/pack/arch" 2>/dev/null) || packed=$arch
+    if [ -n "$arch" ] && [ "$packed" != "$arch" ]; then
+        failed=$((failed + 1))
+        say "failed  pack: $GPU_PACK has kernels for $packed, the device is $arch: they are compiled here"
+    fi
 }
 
 # The headline first, so that nothing that fails later can take it.

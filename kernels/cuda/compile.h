@@ -27,6 +27,7 @@ struct gy_cuda_compiler {
     struct gy_cuda_pack pack;
     const struct gy_log *log;
     int threads;                      /* 0: one a processor */
+    int lacked;                       /* it was said what the pack lacks */
     int ptx;                          /* 1: images are PTX text, for people; neither cache nor pack is used */
     unsigned char emulator[32];       /* SHA-256 of the emulator's library, part of the keys; else zeros */
 };

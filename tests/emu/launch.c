@@ -381,9 +381,10 @@ static int launch_prepare(const struct emu_launch *launch)
 }
 
 /* A fault for rehearsals, GYRE_EMU_PLANT "hang:KERNEL,lost:KERNEL,skip:KERNEL": the kernel never ends,
- * spoils the device, or does nothing. */
+ * spoils the device, or does nothing. "lost:KERNEL@20" begins with its 20th launch. */
 static int launch_is_planted(const char *what, const struct emu_launch *launch)
 {
+    static long seen; /* launches of the kernel that has an @ */
     char word[128];
     const char *plants = getenv("GYRE_EMU_PLANT");
     if (!plants)
@@ -391,6 +392,8 @@ static int launch_is_planted(const char *what, const struct emu_launch *launch)
     snprintf(word, sizeof word, "%s:%s", what, launch->function->name);
     const char *const at = strstr(plants, word);
     const char end = at ? at[strlen(word)] : 1;
+    if (end == '@')
+        return ++seen >= strtol(at + strlen(word) + 1, NULL, 10);
     return end == 0 || end == ',';
 }
 
