@@ -35,7 +35,7 @@ struct sv_case {
     float ema, decay;
     size_t bucket;
     uint64_t seed;
-    const char *record, *replay, *die; /* die: as GYRE_DIE, ranks in the job of all */
+    const char *record, *replay, *die; /* die: RANK:N, ... of all ranks, see sv_watch */
     int dead;                          /* workers that it kills, as bits */
 };
 
@@ -210,6 +210,51 @@ static int sv_net(struct gyre_net *net, struct gyre_job *job, const struct sv_ca
     return status;
 }
 
+/* ---- a worker that kills itself ---- */
+
+enum { SV_PUSH, SV_WAIT, SV_ENDS };
+static struct {
+    int64_t left[SV_ENDS]; /* calls until then; 0: never */
+    const struct gy_peers *real;
+    struct gy_peers peers;
+} sv_plant;
+
+static void sv_down(int kind)
+{
+    if (sv_plant.left[kind] > 0 && --sv_plant.left[kind] == 0)
+        raise(SIGKILL);
+}
+
+static int sv_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket,
+                    struct gy_error *err)
+{
+    sv_down(SV_PUSH);
+    return sv_plant.real->start(job, data, count, ticket, err);
+}
+
+static int sv_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
+{
+    sv_down(SV_WAIT);
+    return sv_plant.real->wait(job, ticket, err);
+}
+
+/* text: "RANK:N" as it begins its push N, "RANK:wN" as it waits for that; with commas between. */
+static void sv_watch(struct gyre_job *job, const char *text, int rank)
+{
+    for (const char *at = text; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char *end = NULL;
+        const long whose = strtol(at, &end, 10);
+        const int waits = end[1] == 'w';
+        if (whose == rank)
+            sv_plant.left[waits ? SV_WAIT : SV_PUSH] = strtol(end + 1 + waits, NULL, 10);
+    }
+    sv_plant.real = job->peers;
+    sv_plant.peers = *job->peers;
+    sv_plant.peers.start = sv_start;
+    sv_plant.peers.wait = sv_wait;
+    job->peers = &sv_plant.peers;
+}
+
 static int sv_rank(const struct sv_case *c, int rank, const char *name, struct sv_left *left)
 {
     struct gyre_job_config many;
@@ -232,11 +277,11 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     sv_set("GYRE_RANKS", c->workers + c->servers);
     sv_set("GYRE_LOCAL_RANKS", c->workers + c->servers);
     setenv("GYRE_JOB", name, 1);
-    if (c->die)
-        setenv("GYRE_DIE", c->die, 1);
     sv_config(&config, c);
     int status = c->servers ? gyre_job_open(&job, &many, &error) : GYRE_OK;
     config.job = job;
+    if (status == GYRE_OK && c->die)
+        sv_watch(job, c->die, rank);
     if (c->fault == SV_NET && gyre_job_rank(job) == 1)
         config.net = sv_other;
     if (status == GYRE_OK)

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define LAUNCH_BOARD 128 /* bytes of an address */
+#define LAUNCH_CALLS 16384 /* of those of all ranks */
+#define LAUNCH_PORTS 61000 /* below: as many ports as there can be ranks are left behind it */
 #define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
 
 struct launch_values {
@@ -35,10 +37,13 @@ static const struct cli_option launch_rows[] = {
       AT(restarts), 0, 1000 },
     { "elastic", "MIN:MAX", NULL,
       "the job goes on when a process ends badly, while MIN remain; one that is lost is replaced, "
-      "up to MAX, but not with --hosts (train --shards; or workers beside --servers)", CLI_TEXT, AT(elastic), 0, 0 },
+      "up to MAX, on its host (train --shards; or workers beside --servers)", CLI_TEXT,
+      AT(elastic), 0, 0 },
     { "hosts", "FILE", NULL, "hosts of the job, a line each: NAME [slots=N] [address=ADDRESS]; the first one gets rank 0", CLI_TEXT, AT(hosts), 0, 0 },
     { "ssh", "COMMAND", "ssh", "how a process is started on another host: COMMAND HOST SHELL-COMMAND", CLI_TEXT, AT(ssh), 0, 0 },
-    { "port", "N", "47201", "with rank 0 on another host: the port where it listens", CLI_WHOLE, AT(port), 1, 65535 },
+    { "port", "N", "47201",
+      "with rank 0 on another host: the port where it listens; with --hosts and --elastic newcomers "
+      "call the ports behind it", CLI_WHOLE, AT(port), 1, 65535 },
 };
 #undef AT
 
@@ -175,6 +180,8 @@ static void launch_variables(const struct launch_job *job, int rank, int key)
     launch_set("GYRE_MASTER_PORT", job->port);
     if (job->board >= 0)
         launch_set("GYRE_BOARD_FD", job->board);
+    if (job->most && job->board < 0 && job->v->port < LAUNCH_PORTS)
+        launch_set("GYRE_JOIN_PORT", job->v->port + 1);
     unsetenv("GYRE_LISTEN_FD");
     unsetenv("GYRE_KEY_FILE");
     if (rank == 0 && job->listener >= 0)
@@ -185,11 +192,30 @@ static void launch_variables(const struct launch_job *job, int rank, int key)
         launch_set("GYRE_THREADS", processors > host->used ? processors / host->used : 1);
 }
 
+/* Where the ranks that live listen: one of them leads, the first of them mostly. */
+static void launch_calls(const struct launch_job *job, char *text, size_t room)
+{
+    size_t at = 0;
+    for (int r = 0; r < job->ranks; r++) {
+        const struct launch_host *const host = &job->host[job->rank_host[r]];
+        const char *const name = host->address[0] ? host->address : host->name;
+        const int v6 = strchr(name, ':') != NULL;
+        if (job->pid[r] <= 0 || at + sizeof host->address + 16 > room)
+            continue;
+        at += (size_t)snprintf(text + at, room - at, v6 ? "%s[%s]:%d" : "%s%s:%d", at ? "," : "",
+                               name, (int)job->v->port + 1 + r);
+    }
+}
+
 /* A newcomer is told who lets it in. */
 static void launch_newcomer(const struct launch_job *job, int rank)
 {
-    char at[LAUNCH_BOARD + 1];
-    if (rank < job->first || !launch_leader(job, at))
+    char at[LAUNCH_CALLS] = "";
+    if (rank < job->first)
+        return;
+    if (job->board < 0)
+        launch_calls(job, at, sizeof at);
+    else if (!launch_leader(job, at))
         return;
     launch_set("GYRE_RANKS", 4096);
     setenv("GYRE_JOIN", at, 1); /* and what stands on the board later */
@@ -399,8 +425,12 @@ static int launch_replace(struct launch_job *job, int left, const struct launch_
     char at[LAUNCH_BOARD + 1];
     const int rank = job->ranks;
     job->closed |= job->well > 0 || job->asked;
-    job->closed |= end->rank >= job->first && WIFEXITED(end->status); /* as would the next */
-    if (job->closed || left >= job->most || rank == LAUNCH_MOST || !launch_leader(job, at))
+    const int code = launch_code(end->status);
+    job->closed |= end->rank >= job->first && code < 128; /* as the next would */
+    job->closed |= code == CLI_FAILED;                    /* it has lost the others itself */
+    if (job->closed || left >= job->most || rank == LAUNCH_MOST)
+        return 0;
+    if (job->board < 0 ? job->v->port >= LAUNCH_PORTS : !launch_leader(job, at))
         return 0;
     job->rank_host[rank] = job->rank_host[end->rank];
     job->local[rank] = job->local[end->rank];

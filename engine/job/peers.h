@@ -68,11 +68,11 @@ struct gyre_job {
     /* 0, or it goes on without some, up to so many; this one came late; sums between hosts follow
      * the blocks of shards, whatever the hosts */
     int elastic, joined, blocks;
+    int over; /* gyre_job_end was called */
 
     struct gy_alloc alloc;
     struct gyre_job_config *config;
     struct gy_net_reform *reform; /* elastic: by which ranks come together again */
-    struct gy_job_plant *plant; /* for tests: when this process kills itself; NULL: never */
     struct gy_served *served; /* with servers: what the calls there need */
     struct gy_net_comm *world; /* NULL: alone */
     void *base;               /* mapping of the host's file, for sums that are copied */

@@ -48,7 +48,6 @@ struct gy_served {
     int64_t sums, fetches, leaves, meets; /* frames so far */
     int64_t steps;                   /* a worker's, between two of them */
     int meet, came, met;             /* it was called; that came since it was asked; so often */
-    struct gy_job_plant *plant;      /* for tests: when a worker kills itself */
     int stop;                        /* some worker was asked to */
     unsigned char *told;             /* a worker: [workers], lost ones of whom it has said so */
     struct gy_net_request *end;      /* a worker that leaves: [servers], what each counted */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A worker's side: a gradient is copied behind a frame and sent, the answer's place is posted at
  * the same time, so that both are under way while the rest of the backward pass is computed. */
-#include "engine/job/plant.h"
 #include "engine/job/served_parts.h"
 #include "net/comm/reform.h"
 
@@ -42,8 +41,6 @@ static int worker_await_servers(struct gy_served *s, struct gy_error *err)
 GY_INT int gy_worker_begin(struct gy_served *s, struct gy_error *err)
 {
     const size_t count = (size_t)s->net.count;
-    const int id = s->all->reform ? gy_net_reform_self(s->all->reform).id : s->all->rank;
-    GY_TRY(gy_job_plant_open(&s->plant, id, &s->alloc, err));
     s->lanes = gy_alloc_take(&s->alloc, count, sizeof *s->lanes);
     if (!s->lanes)
         return GY_NOMEM(err, "the slices on their way", count * sizeof *s->lanes);
@@ -61,7 +58,6 @@ GY_INT void gy_worker_close(struct gy_served *s)
         gy_served_lane_close(s, &s->lanes[k]);
     gy_alloc_free(&s->alloc, s->lanes, (size_t)s->net.count * sizeof *s->lanes);
     gy_alloc_free(&s->alloc, s->room, s->room_bytes);
-    gy_job_plant_close(s->plant, &s->alloc);
     gy_alloc_free(&s->alloc, s->told, (size_t)s->workers);
     gy_alloc_free(&s->alloc, s->end, (size_t)s->servers * sizeof *s->end);
     gy_alloc_free(&s->alloc, s->counted, (size_t)s->servers * sizeof *s->counted);
@@ -95,7 +91,6 @@ GY_INT int gy_worker_push(struct gy_served *s, const float *gradient, int64_t *t
     memcpy(gy_served_floats(lane->give), gradient, (size_t)count * sizeof *gradient);
     if (k == 0)
         gy_net_comm_enter(s->all->world); /* the job moves */
-    gy_job_plant_sums(s->plant);
     const uint32_t tag = GY_SERVED_SLICES + (uint32_t)k;
     GY_TRY(worker_post(s, &lane->in, 0, s->slices[k].server, tag, lane->get, lane->bytes, err));
     *ticket = k;
@@ -109,7 +104,6 @@ GY_INT int gy_worker_pull(struct gy_served *s, int64_t ticket, struct gy_error *
                                           .worker = s->number,
                                           .slice = (int)ticket, .number = lane->number,
                                           .count = s->slices[ticket].count };
-    gy_job_plant_waits(s->plant);
     GY_TRY(gy_served_await(s, &lane->in, err));
     GY_TRY(gy_server_check(lane->get, &want, err));
     if (lane->get->version < lane->version)

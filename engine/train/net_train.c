@@ -429,6 +429,8 @@ static int train_open(struct train_run *run)
     else if (!run->leads)
         GY_TRY(train_follow(run));
     run->concluded = run->done;
+    run->last_epoch = run->epoch;
+    run->last_row = run->row;
     run->written = run->config.folder ? gy_run_files_last(&run->files) : -1;
     GY_TRY(train_agree(run));
     run->before = run->done - 1;
@@ -626,7 +628,7 @@ static int train_catch_up(struct train_run *run)
     int64_t due = run->saved >= 0 && gy_run_files_last(&run->files) < run->saved;
     if (run->net->pipe) /* all stages test */
         GY_TRY(gy_peers_follow(run->net->config.job, &due, &run->net->error));
-    if (run->saved < 0 && !due)
+    if (run->saved < 0 && run->lent < 0 && !due)
         return GY_OK;
     if (due) {
         run->progress.rate = gy_schedule_rate(&run->net->config.schedule, run->net->updates - (run->net->pending == 0)); /* of that step */
@@ -638,21 +640,26 @@ static int train_catch_up(struct train_run *run)
     return GY_OK;
 }
 
-/* The same where ranks were lost: what follows the last step may have been lost with one. */
+/* The same where ranks were lost: what follows the last step may have been lost with one. A
+ * checkpoint has the sums that the step left. */
 static int train_mend(struct train_run *run)
 {
+    const struct train_sums epoch = run->epoch, row = run->row;
+    const int over = run->concluded == run->done;
     run->between = 1;
     if (run->done == 0)
         return GY_OK;
-    if (train_saves(run))
-        GY_TRY(train_keep(run));
-    const int lacks = run->leads && train_is_row(run) && run->written < run->done;
-    if (run->concluded == run->done && lacks) {
+    if (over) {
         run->epoch = run->last_epoch;
         run->row = run->last_row;
-        return train_conclude(run);
     }
-    return run->concluded < run->done ? train_conclude(run) : GY_OK;
+    if (train_saves(run))
+        GY_TRY(train_keep(run));
+    if (!over || (run->leads && train_is_row(run) && run->written < run->done))
+        return train_conclude(run);
+    run->epoch = epoch;
+    run->row = row;
+    return GY_OK;
 }
 
 /* TRAIN_GROWS: newcomers wait. */
