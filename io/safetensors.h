@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* safetensors.h: named tensors in one file: 8 bytes of header length, a JSON header, raw little-endian data. A header
- * is believed only after every name, type, shape and offset in it was checked against the file: no gap, no overlap,
- * no byte outside. Format: https://huggingface.co/docs/safetensors */
+/* safetensors.h: named tensors in one file: 8 bytes of header length, a JSON header, raw
+ * little-endian data. A header is believed only after every name, type, shape and offset in it was
+ * checked against the file: no gap, no overlap, no byte outside. Format:
+ * https://huggingface.co/docs/safetensors */
 #ifndef GY_SAFETENSORS_H
 #define GY_SAFETENSORS_H
 #include "engine/base/file.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* op.h: what can be computed. A net becomes flat programs of op records; an op record says which operation, on which
- * shapes, with which tensors (one pointer a role). Everything in a record is constant after open; what changes from
- * step to step stands in one small block, struct gy_uniform, that the record points to.
+/* op.h: what can be computed. A net becomes flat programs of op records; an op record says which
+ * operation, on which shapes, with which tensors (one pointer a role). Everything in a record is
+ * constant after open; what changes from step to step stands in one small block, struct gy_uniform,
+ * that the record points to.
  *
- * Activations are NHWC, convolution weights [K][R][S][C/groups]. A fully connected layer is a convolution of a 1x1 image.
- * Backward ops mirror forward ops; gradients begin with D. ORDER: kernels/op_table.c and kernels/cpu/cpu_backend.c have a row per code. */
+ * Activations are NHWC, convolution weights [K][R][S][C/groups]. A fully connected layer is a
+ * convolution of a 1x1 image. Backward ops mirror forward ops; gradients begin with D. ORDER:
+ * kernels/op_table.c and kernels/cpu/cpu_backend.c have a row per code. */
 #ifndef GY_OP_H
 #define GY_OP_H
 #include "engine/base/base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* op_cases.h: the table of cases, made from short lists: every op code, sizes around vector widths and tile edges,
- * every option, hostile values. */
+/* op_cases.h: the table of cases, made from short lists: every op code, sizes around vector widths
+ * and tile edges, every option, hostile values. */
 #ifndef GY_OP_CASES_H
 #define GY_OP_CASES_H
 #include "tests/op_run.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Work and limits of ops against sums by hand; what the backend measures; gyre_print_why leaves a net as it was; gyre_print_fit keeps
- * the limit. No figure of speed is judged. */
+/* Work and limits of ops against sums by hand; what the backend measures; gyre_print_why leaves a
+ * net as it was; gyre_print_fit keeps the limit. No figure of speed is judged. */
 #include "tools/lab/lab.h"
 #include "engine/run/engine.h"
 #include "tools/lab/roofline.h"

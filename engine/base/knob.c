@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of environment variables, and a look through the environment for ones that are not in it. */
+/* The table of environment variables, and a look through the environment for ones that are not in
+ * it. */
 #include "engine/base/knob.h"
 
 extern char **environ;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Chunks of an arena form a list; each begins with its size. Small requests share a chunk, large ones get their own. */
+/* Chunks of an arena form a list; each begins with its size. Small requests share a chunk, large
+ * ones get their own. */
 #include "engine/base/mem.h"
 #include "engine/base/memory.h"
 

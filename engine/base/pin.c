@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Linux: affinity masks by system calls, cores from /sys, limits from the control group. Elsewhere nothing is bound. */
+/* Linux: affinity masks by system calls, cores from /sys, limits from the control group. Elsewhere
+ * nothing is bound. */
 #include "engine/base/pin.h"
 #include "engine/base/file_line.h"
 #include <unistd.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses and conjugates of one row, each with what it may be off by. Functions of the mathematical library are taken to err by four units at most (glibc
- * states 1 for exp, log and log1p). A coefficient is what it is as a double: its conjugate is off, not it. */
+/* Losses and conjugates of one row, each with what it may be off by. Functions of the mathematical
+ * library are taken to err by four units at most (glibc states 1 for exp, log and log1p). A
+ * coefficient is what it is as a double: its conjugate is off, not it. */
 #include "engine/glm/referee_row.h"
 
 #define ROW_FUNCTION (4 * GY_REFEREE_UNIT)

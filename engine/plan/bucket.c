@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Buckets: gradients lie in reverse layer order, so that those which backward makes one after the other are neighbours, and a bucket is one
- * piece of their region. Behind the op that completes a bucket stands one that begins its sum; the update program waits for them in the same
- * order. Sums are made element by element: how the gradients are cut does not change a bit.
+/* Buckets: gradients lie in reverse layer order. Those that backward makes one after the other are
+ * neighbours, so a bucket is one piece of their region. Behind the op that completes a bucket
+ * stands one that begins its sum; the update program waits for them in the same order. Sums are
+ * made element by element: how the gradients are cut does not change a bit.
  *
- * Buckets have no priorities. The first layers' gradients, which the next forward pass needs first, are made last, and a step ends with
- * the update of all weights, at which results, checkpoints and a stop are the same on every rank: the next forward pass begins when the last
- * sum is there, whichever that is. Between hosts up to four sums are under way at once and share the links; on one host the ranks
- * themselves add, and a bucket is summed when the last rank has made it. An order other than that of production could only make the
- * links idle. */
+ * Buckets have no priorities. The first layers' gradients, which the next forward pass needs first,
+ * are made last. A step ends with the update of all weights, at which results, checkpoints and a
+ * stop are the same on every rank. So the next forward pass begins when the last sum is there.
+ * Between hosts up to four sums are under way at once and share the links. On one host the ranks
+ * themselves add, and a bucket is summed when the last rank has made it. An order other than that
+ * of production could only make the links idle. */
 #include "engine/plan/program.h"
 
 static int bucket_tensor(struct gy_builder *b, int number, size_t from, size_t to)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From graph to plan: permanent tensors first (parameters in reverse layer order, gradients, optimiser state, batch), then the
- * programs, then kernels for every op, then places. Errors are sticky in the builder, so that emitters need not check. */
+/* From graph to plan. Permanent tensors come first: parameters in reverse layer order, gradients,
+ * optimiser state, batch. Then come the programs, kernels for every op, and places. Errors are
+ * sticky in the builder, so that emitters need not check. */
 #include "engine/plan/plan_compile.h"
 #include "engine/plan/emit.h"
 #include "engine/plan/tuning_file.h"

@@ -2,9 +2,11 @@
 /* program.h: a graph made ready to run, as flat programs of ops with a place in memory for every
  * tensor. Nothing here depends on data.
  *
- * Time is the position of an op in the training timeline (forward, backward, update) or in the evaluation timeline. A tensor of
- * the ACT region lives from the op that first writes it to the last op that touches it; tensors whose lives do not overlap share
- * memory. All other regions are permanent. Parameters and gradients lie in reverse layer order, at equal offsets in both regions. */
+ * Time is the position of an op in the training timeline (forward, backward, update) or in the
+ * evaluation timeline. A tensor of the ACT region lives from the op that first writes it to the
+ * last that touches it. Tensors whose lives do not overlap share memory. All other regions are
+ * permanent. Parameters and gradients lie in reverse layer order, at equal offsets in both
+ * regions. */
 #ifndef GY_PROGRAM_H
 #define GY_PROGRAM_H
 #include "kernels/backend.h"

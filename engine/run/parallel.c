@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks and shards of a step. With gyre_config.shards the global batch is so many shards, each with batch-norm statistics, random numbers
- * and gradients of its own; everything that they have in common is a sum in the order of a balanced tree over the shards,
- * ((0 + 1) + (2 + 3)) + ... A rank has a whole subtree of them (engine/job/deal.c), and the ranks sum the rest in the same order: so any
- * number of ranks gives the same bits. Within a rank the tree is made as a binary counter adds: the sum of 2^k shards waits on level k until
- * the next 2^k are there. */
+/* Ranks and shards of a step. With gyre_config.shards the global batch is so many shards, each with
+ * batch-norm statistics, random numbers and gradients of its own. What they have in common is
+ * summed in the order of a balanced tree over the shards, ((0 + 1) + (2 + 3)) + ... A rank has a
+ * whole subtree of them (engine/job/deal.c), and the ranks sum the rest in the same order. So any
+ * number of ranks gives the same bits. Within a rank the tree grows as a binary counter adds. The
+ * sum of 2^k shards waits on level k until the next 2^k are there. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"

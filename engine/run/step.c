@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps: a batch is copied into its place, programs are walked, a few numbers come back. Nothing is allocated, opened or locked.
- * A device with memory of its own is kept busy: the batch goes up in a queue beside the last step's backward pass, and the backward pass
- * is started before its step's results have come back.
- * A step that ends in a loss that is not finite leaves weights and running statistics as they were. */
+/* Steps: a batch is copied into its place, programs are walked, a few numbers come back. Nothing is
+ * allocated, opened or locked. A device with memory of its own is kept busy. The batch goes up in a
+ * queue beside the last step's backward pass. The backward pass starts before its step's results
+ * have come back. A step that ends in a loss that is not finite leaves weights and running
+ * statistics as they were. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"

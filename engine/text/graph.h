@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.h: a net as people mean it: layers, shapes, parameters, before anything is decided about memory or kernels.
- * Made from net text (net_text.c) in one pass; every mistake of the user is found here, with line and column. Nodes
- * stand in an order in which each follows its inputs. All memory is the arena's. */
+/* graph.h: a net as people mean it: layers, shapes, parameters, before anything is decided about
+ * memory or kernels. Made from net text (net_text.c) in one pass; every mistake of the user is
+ * found here, with line and column. Nodes stand in an order in which each follows its inputs. All
+ * memory is the arena's. */
 #ifndef GY_GRAPH_H
 #define GY_GRAPH_H
 #include "kernels/op.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* layer.h: what the parser of net text knows of a layer kind: its word, its options with defaults and limits, and one
- * function that infers the shape. A new layer kind is a new row in layer.c. */
+/* layer.h: what the parser knows of a layer kind: its word, its options with defaults and limits,
+ * and the function that infers the shape. A new layer kind is a new row in layer.c. */
 #ifndef GY_LAYER_H
 #define GY_LAYER_H
 #include "engine/text/graph.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One image from bytes or from a file. The first bytes decide what it is; the structure is walked and the size is
- * checked before any decoder sees it, so a cut, oversized or foreign file is refused by a sentence of ours and not by
- * luck. */
+/* One image from bytes or from a file. The first bytes decide what it is; the structure is walked
+ * and the size is checked before any decoder sees it, so a cut, oversized or foreign file is
+ * refused by a sentence of ours and not by luck. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of block sizes: the first row that fits an op and says a size gives it, so rows go from the narrow to the wide.
- * A row has the source of its numbers. What is measured on another machine (`gyre tune`) comes before the table. */
+/* The table of block sizes. The first row that fits an op and says a size gives it, so rows go from
+ * the narrow to the wide. A row has the source of its numbers. What is measured on another machine
+ * (`gyre tune`) comes before the table. */
 #include "kernels/cpu/block_sizes.h"
 
 enum blocks_class { BLOCKS_ANY, BLOCKS_1X1 /* filters of one tap */, BLOCKS_TAPS /* of several */ };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* conv.h: what the direct way, depthwise and Winograd share: the epilogue forward, the bias's part of a weight gradient. */
+/* conv.h: what the direct way, depthwise and Winograd share: the epilogue forward, the bias's part
+ * of a weight gradient. */
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
 #include "kernels/cpu/cpu_context.h"

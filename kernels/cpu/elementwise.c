@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that meet every element once: activations, sums of branches, and their gradients. Tensors are cut into flat
- * pieces. ReLU and ReLU6 are clamps and go through the vector kernels; sigmoid and tanh are plain loops. */
+/* Ops that meet every element once: activations, sums of branches, and their gradients. Tensors are
+ * cut into flat pieces. ReLU and ReLU6 are clamps and go through the vector kernels; sigmoid and
+ * tanh are plain loops. */
 #include "engine/base/half.h"
 #include "engine/base/rng.h"
 #include "kernels/cpu/elementwise.h"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution r x r, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2 multiplications where
- * the direct way needs r^2 m^2: of 3x3 filters 4 times fewer with m = 4, 5.4 with m = 7, of 5x5 filters 6.25
- * with m = 4. Transformed, a tile is as many vectors of channels, called points
- * here, and the convolution is one product [tiles x C] [C x K] for each point, done by the usual micro-kernel. A work item is a
- * block of tiles times a group of weight panels. All this is float: bf16 is widened by the transform of the inputs and rounded
- * when outputs are written, filters are not rounded.
+/* Convolution r x r, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2
+ * multiplications where the direct way needs r^2 m^2. 3x3 filters need 4 times fewer with m = 4,
+ * 5.4 with m = 7; 5x5 filters 6.25 with m = 4. Transformed, a tile is as many vectors of channels,
+ * called points here. The convolution is one product [tiles x C] [C x K] for each point, by the
+ * usual micro-kernel. A work item is a block of tiles times a group of weight panels. All this is
+ * float: bf16 is widened by the transform of the inputs and rounded when outputs are written,
+ * filters are not rounded.
  *
- * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters are transformed beforehand; where
- * there is one block only, slice by slice and row by row of points beside the products, as none is needed twice. Where several items share
- * a block, its tiles are transformed beforehand too. */
+ * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters
+ * are transformed beforehand. With one block only, they are so slice by slice and row by row of
+ * points beside the products: none is needed twice. Where several items share a block, its tiles
+ * are transformed beforehand too. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rank makes an open file without a name and tells its number in the host; the first rank of a host keeps its own, the others open that
- * one through /proc and give theirs back. So nothing is left behind, whoever dies. */
+/* Each rank makes an open file without a name and tells its number in the host; the first rank of a
+ * host keeps its own, the others open that one through /proc and give theirs back. So nothing is
+ * left behind, whoever dies. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread sleeps in poll until a message, the next sign of life, or its end. Its own delays are no silence of others: after a pause of
- * this process everybody begins anew. */
+/* The thread sleeps in poll until a message, the next sign of life, or its end. Its own delays are
+ * no silence of others: after a pause of this process everybody begins anew. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The mapping: a line a rank with the number of sums that it is ready for and that it has done its share of; then the groups' own mappings.
- * A part's owners divide it among themselves again: each sums its share of all their buffers and writes the sum into all of them. */
+/* The mapping: a line a rank with the number of sums that it is ready for and that it has done its
+ * share of; then the groups' own mappings. A part's owners divide it among themselves again: each
+ * sums its share of all their buffers and writes the sum into all of them. */
 #include "net/schedule/add.h"
 #include "net/schedule/builders.h"
 #include "net/comm/host_sockets.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Small messages go forth and back: half the shortest time is the latency. Then longer ones, twice as long each time, until a way takes
- * some milliseconds: what it took beyond the latency gives the rate. */
+/* Small messages go forth and back: half the shortest time is the latency. Then longer ones, twice
+ * as long each time, until a way takes some milliseconds: what it took beyond the latency gives the
+ * rate. */
 #include "net/schedule/cost.h"
 #include "engine/base/clock.h"
 #include "net/schedule/algorithms.h"

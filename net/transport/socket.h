@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* socket.h: TCP with deadlines. Every function returns by its deadline (monotonic nanoseconds); a peer that sends slowly
- * gains nothing. Addresses are numeric or names, "host:port" or "[v6]:port". */
+/* socket.h: TCP with deadlines. Every function returns by its deadline (monotonic nanoseconds); a
+ * peer that sends slowly gains nothing. Addresses are numeric or names, "host:port" or
+ * "[v6]:port". */
 #ifndef GY_NET_SOCKET_H
 #define GY_NET_SOCKET_H
 #include "engine/base/status.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* micro.h: what the templates of micro-kernels (*.inc) share. A template is plain C that the file of
- * a kernel set includes, so that a debugger steps it. That file defines a dozen inline operations
- * with its prefix P: P(load), P(load_n), P(store), P(store_n), P(set1), P(add), P(sub), P(mul),
- * P(fma), P(div), P(sqrt), P(max), P(min), P(keep), P(stream), P(fence), and P(bcast), one element
- * to all places. Sums run in the written order: bits depend on the kernel set and shapes only. */
+/* micro.h: what the templates of micro-kernels (*.inc) share. A template is plain C that the file
+ * of a kernel set includes, so that a debugger steps it. That file defines inline operations with
+ * its prefix P: load, load_n, store, store_n, set1, add, sub, mul, fma, div, sqrt, max, min, keep,
+ * stream, fence. P(bcast) puts one element into all places. Sums run in the written order: bits
+ * depend on the kernel set and shapes only. */
 #ifndef GY_CPU_MICRO_H
 #define GY_CPU_MICRO_H
 #include "kernels/cpu/isa/table.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* table.h: the table of CPU micro-kernels. Drivers (conv.c, norm.c, ...) cut an op into tiles that
- * fit the caches and call these on each piece; only the functions behind the table know vector
- * registers. Every instruction set has a function that fills its part of the table. select.c calls
- * them from the portable set upwards. What a kernel is given lies in tile_args.h and row_args.h.
+ * fit the caches and call these on each. Only the functions behind the table know vector registers.
+ * Every instruction set has a function that fills its part of the table. select.c calls them from
+ * the portable set upwards. What a kernel is given lies in tile_args.h and row_args.h.
  *
- * Convolution in every direction is one kernel: a batch-reduce product over pointers. For a tile of output pixels
- * the caller gives, for each filter tap, one pointer a pixel to the input channels it meets there (or to a row of
- * zeros), and a panel of weights [tap][channel][width]; the sums stay in registers over all taps and channels. */
+ * Convolution in every direction is one kernel: a batch-reduce product over pointers. The caller
+ * gives a tile of output pixels. For each filter tap it has one pointer a pixel to the input
+ * channels it meets there, or to a row of zeros. It also has a panel of weights
+ * [tap][channel][width]. The sums stay in registers over all taps and channels. */
 #ifndef GY_CPU_TABLE_H
 #define GY_CPU_TABLE_H
 #include "kernels/cpu/isa/row_args.h"

@@ -6,15 +6,16 @@
  * gradient goes the same way backward: dg = G' [ (A dy A') * (B' d B) ] G. It is summed over tiles
  * inside the brackets.
  *
- * A line is Toom and Cook's product of polynomials, by their values at e points: 0, pairs f and -f,
- * and infinity where e is even. With x^i at column i, q the pairs other than f:
+ * A line is Toom and Cook's product of polynomials, by their values at e points. These are 0, pairs
+ * f and -f, and infinity where e is even. With x^i at column i, q the pairs other than f:
  *     B':  prod(x^2 - f^2);  x (x +- f) prod(x^2 - q^2) for +-f;  x prod(x^2 - f^2) for infinity
  *     A':  row i has the points to the power i, and the last row a 1 for infinity
  *     G:   1 / prod(-f^2);  (1, +-f, f^2, ...) / (2 f^2 prod(f^2 - q^2)) for +-f;  0 ... 0 1 for
  *          infinity
- * So a size is its points, multiples of 1/8 with the least error. Beside that of the plain sum it is
- * about 2 with two pairs (4 with 1 and 2, often seen), 4 with three, 7 with three and infinity, and
- * 19 with four. Most of it comes from the sums over channels: short ones, added up, have less. */
+ * So a size is its points, multiples of 1/8 with the least error. In units of the plain sum's it is
+ * about 2 with two pairs (4 with 1 and 2, often seen), and 4 with three. With three and infinity it
+ * is 7, and 19 with four. Most of it comes from the sums over channels: short ones, added up, have
+ * less. */
 #ifndef GY_CPU_WINO_POINTS_H
 #define GY_CPU_WINO_POINTS_H
 #include "kernels/cpu/isa/micro.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles of 6 x 64 (24 sums, 6 pointers that stay in
- * general registers), 8 x 32 and 8 x 16 for what is left of the channels. Cut vectors use mask registers. */
+/* AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles are 6 x 64 (24 sums, 6
+ * pointers in general registers), and 8 x 32 and 8 x 16 for what is left of the channels. Cut
+ * vectors use mask registers. */
 #include "kernels/cpu/isa/x86_avx512.h"
 #include "kernels/cpu/isa/wino_points.h"
 
