@@ -217,11 +217,11 @@ static struct {
     int64_t left[SV_ENDS]; /* calls until then; 0: never */
     const struct gy_peers *real;
     struct gy_peers peers;
-} sv_plant;
+} sv_fate;
 
 static void sv_down(int kind)
 {
-    if (sv_plant.left[kind] > 0 && --sv_plant.left[kind] == 0)
+    if (sv_fate.left[kind] > 0 && --sv_fate.left[kind] == 0)
         raise(SIGKILL);
 }
 
@@ -229,13 +229,13 @@ static int sv_start(struct gyre_job *job, float *data, int64_t count, int64_t *t
                     struct gy_error *err)
 {
     sv_down(SV_PUSH);
-    return sv_plant.real->start(job, data, count, ticket, err);
+    return sv_fate.real->start(job, data, count, ticket, err);
 }
 
 static int sv_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
     sv_down(SV_WAIT);
-    return sv_plant.real->wait(job, ticket, err);
+    return sv_fate.real->wait(job, ticket, err);
 }
 
 /* text: "RANK:N" as it begins its push N, "RANK:wN" as it waits for that; with commas between. */
@@ -246,13 +246,13 @@ static void sv_watch(struct gyre_job *job, const char *text, int rank)
         const long whose = strtol(at, &end, 10);
         const int waits = end[1] == 'w';
         if (whose == rank)
-            sv_plant.left[waits ? SV_WAIT : SV_PUSH] = strtol(end + 1 + waits, NULL, 10);
+            sv_fate.left[waits ? SV_WAIT : SV_PUSH] = strtol(end + 1 + waits, NULL, 10);
     }
-    sv_plant.real = job->peers;
-    sv_plant.peers = *job->peers;
-    sv_plant.peers.start = sv_start;
-    sv_plant.peers.wait = sv_wait;
-    job->peers = &sv_plant.peers;
+    sv_fate.real = job->peers;
+    sv_fate.peers = *job->peers;
+    sv_fate.peers.start = sv_start;
+    sv_fate.peers.wait = sv_wait;
+    job->peers = &sv_fate.peers;
 }
 
 static int sv_rank(const struct sv_case *c, int rank, const char *name, struct sv_left *left)
