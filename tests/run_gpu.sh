@@ -101,15 +101,23 @@ head -c 5000 "$TMP/whole" >"$TMP/pack"
 run 1 GPU_PACK="$TMP/pack" -- probe
 holds "an archive that is cut is named" '^failed  pack: .*/pack: '
 
-mkdir -p "$TMP/other/kernels" "$TMP/other/images"
-echo sm_80 >"$TMP/other/arch"
-tar cJf "$TMP/pack" -C "$TMP/other" arch kernels images
+# gpu_pack.sh with programs that only leave a file each where compiled kernels go
+mkdir -p "$TMP/stub/tests" "$TMP/idx"
+printf 'images' | gzip >"$TMP/idx/train-images-ubyte.gz"
+printf 'labels' >"$TMP/idx/train-labels-ubyte"
+printf '#!/bin/sh\nmkdir -p "$GYRE_KERNEL_CACHE"\n: >"$GYRE_KERNEL_CACHE/$(echo "$@" | tr -dc a-z0-9)"\necho made\n' >"$TMP/stub/gyre"
+chmod +x "$TMP/stub/gyre"
+cp "$TMP/stub/gyre" "$TMP/stub/tests/t_ops_cuda"
+kernels=$(($(wc -l <"$here/gpu_nets.txt") + 1))
+pack() { sh "$here/gpu_pack.sh" "$TMP/pack" "$TMP/stub" "$TMP/packs" "$TMP/idx" "$1" >"$TMP/log" || bad "no archive: $(tail -n 1 "$TMP/log")"; }
+pack 80
 run 1 GPU_PACK="$TMP/pack" -- probe head
+holds "what an archive holds is said" "^pack: $kernels compiled kernels"
 holds "an archive for another architecture is named" '^failed  pack: .*/pack has kernels for sm_80, the device is sm_90'
 holds "the part behind it has run" '^ok      bench-gyre-lenet5'
-echo sm_90 >"$TMP/other/arch"
-tar cJf "$TMP/pack" -C "$TMP/other" arch kernels images
+pack 90
 run 0 GPU_PACK="$TMP/pack" -- probe
+if tar xOf "$TMP/pack" images/train-images-ubyte images/train-labels-ubyte | grep -qx imageslabels; then ok; else bad "the archive lacks images"; fi
 
 printf 'GYREPCK1 and then not much' >"$TMP/kernels.pack"
 run 1 GYRE_KERNEL_PACK="$TMP/kernels.pack" -- probe head
