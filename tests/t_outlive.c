@@ -15,6 +15,7 @@
 #include "engine/base/hash.h"
 #include "engine/gyre.h"
 #include "engine/job/job.h"
+#include "engine/job/newcomer.h"
 #include "engine/train/outlive.h"
 #include "tests/data_files.h"
 
@@ -675,6 +676,27 @@ static void ol_too_few(void)
     }
 }
 
+/* A newcomer calls those of its list in turn, each round for longer. */
+static void ol_newcomer(void)
+{
+    static const int seconds[] = { 1, 1, 1, 2, 2, 2, 4, 4, 4, 5, 5, 5 };
+    struct gy_newcomer n;
+    char host[GY_NEWCOMER_HOST], want[2] = "a";
+    int64_t patience = 0;
+    int port = 0;
+    gy_newcomer_begin(&n, "a:11,b:12,[c]:13", 5000000000);
+    for (size_t i = 0; i < GY_COUNT(seconds); i++) {
+        want[0] = (char)('a' + i % 3);
+        T_CHECK(gy_newcomer_next(&n, host, &port, &patience, NULL) == GY_OK);
+        T_CHECK(strcmp(host, want) == 0 && port == 11 + (int)(i % 3));
+        T_CHECK(patience == seconds[i] * INT64_C(1000000000) && !gy_newcomer_is_late(&n));
+    }
+    gy_newcomer_begin(&n, "a:11", 5000000000);
+    T_CHECK(gy_newcomer_next(&n, host, &port, &patience, NULL) == GY_OK && patience == 5000000000);
+    gy_newcomer_begin(&n, "nowhere", 1);
+    T_CHECK(gy_newcomer_next(&n, host, &port, &patience, NULL) != GY_OK);
+}
+
 /* ---- what they train on ---- */
 
 static void ol_data(void)
@@ -746,6 +768,7 @@ static void ol_all(int count, char **args)
         ol_check(&ol_cases[i], i);
     ol_too_few();
     ol_share();
+    ol_newcomer();
     T_CHECK(ol_breaks(0) == 1 && ol_breaks(1) == 0);
     ol_random_cases(all && all[0] == '1');
 }

@@ -41,7 +41,7 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_ELASTIC", "text", "", "MIN:MAX processes with which a job goes on (train --elastic)" },
     { "GYRE_JOIN", "text", "", "HOST:PORT, ... of ranks of a job, which this process joins: one of them leads" },
     { "GYRE_BOARD_FD", "count", "", "the open file into which that rank writes where it listens" },
-    { "GYRE_JOIN_PORT", "count", "", "on which port, and this process's number, newcomers call; taken: on any" },
+    { "GYRE_JOIN_PORT", "count", "", "newcomers call this port + the process's number; taken: another" },
     { "GYRE_ALLREDUCE", "text", "by size", "algorithm between hosts: ring, multiring:4 ..., file:PATH, fastest; flat/ring: each rank as a host" },
     { "GYRE_TRANSPORT", "text", "by devices", "between hosts: tcp, our own; ucx, the library, without being said only where RDMA devices are" },
     { "GYRE_INTERFACE", "text", "rank 0's", "for tcp between hosts: the network interface, as eth1 (ucx: UCX_NET_DEVICES)" },
