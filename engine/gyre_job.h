@@ -29,7 +29,8 @@ struct gyre_job_config {
     int wire;
     int messages;           /* 1: ranks also send each other messages; 0 */
     int elastic_least, elastic_most; /* with gyre_config.shards gyre_train goes on when ranks are
-                             * lost, while so many are left, and lets in newcomers; 0: off */
+                             * lost, while so many are left, and lets in newcomers; with servers
+                             * newcomers take the places of workers that were lost; 0: off */
     /* Parameter servers: so many of the ranks, the first ones, hold the weights, to which the
      * others, the workers, push gradients. The job that is opened is one of workers: its rank and
      * ranks count them. A server's rank is not below ranks, and gyre_train serves there. 0 */
