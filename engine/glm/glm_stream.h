@@ -6,7 +6,7 @@
  * trains last matters less and less then. Windows of a few KiB are read when they are wanted,
  * without that thread.
  *
- * Rows are dealt by number: a rank has one contiguous piece, as long as the others' to one row; a
+ * Rows are dealt by number: a rank has one contiguous piece, as long as the others' to one row. A
  * block on a border is read by both neighbours. Where all of them fit, rows are resident: every
  * window is read once and views stay valid (feed.h does that by all threads). */
 #ifndef GY_GLM_STREAM_H

@@ -2,7 +2,7 @@
 /* Stochastic dual coordinate ascent on a device.
  *
  * Rows on the device go on at the same time, which makes their steps too long together; the damping
- * factor s shortens them. It begins with how alike rows are; after an epoch that let the dual
+ * factor s shortens them. It begins with how alike rows are. After an epoch that let the dual
  * objective fall, weights and dual numbers go back to what they were and s doubles, after a good
  * one it becomes a little smaller. The dual objective of an epoch costs next to nothing, the primal
  * one a pass: it is made every few epochs. Ranks train side by side, each on its own rows and its
