@@ -5,8 +5,8 @@
  * status, events) changes under the mutex. A room belongs to the thread from released to filled,
  * and else to the solver.
  *
- * Windows that are read in less time than two threads need to wait for each other have no thread:
- * the solver reads each when it wants it. */
+ * Windows that are read faster than two threads meet have no thread: the solver reads each when it
+ * wants it. */
 #include "engine/glm/glm_stream.h"
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"

@@ -8,7 +8,7 @@
  * of the weights, else stalled. P is strongly convex in w, so |g|^2 / (2 l2) is the duality gap at
  * the dual point that the slopes make, and costs nothing.
  *
- * With many more rows than features it begins on every 64th row, then every 8th: what few rows know
+ * With many more rows than features it begins on every 64th row, then every 8th. What few rows know
  * is found at a fraction of a pass. */
 #include "engine/glm/glm_room.h"
 #include "engine/glm/solve/newton_state.h"
