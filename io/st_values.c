@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Elements of safetensors data to and from numbers of this machine. Bytes are put together by
- * shifts, so the host's own byte order and alignment do not matter; where they agree with the
+ * shifts, so the host's own byte order and alignment do not matter. Where they agree with the
  * file's, float data is copied. */
 #include "io/safetensors.h"
 

@@ -30,15 +30,13 @@ struct gy_caps {
     int host_memory;         /* device addresses may be read by the host */
     unsigned dtypes;         /* bit 1 << enum gy_dtype: usable for activations */
     int threads;
-    /* the processor's model and the kernel set: what block sizes were measured for. machine NULL:
-     * none */
+    /* the processor's model and kernel set, for block sizes. machine NULL: none */
     const char *machine, *set;
     const char *versions; /* of a GPU's driver and compiler, as far as they are known; else NULL */
     int processors;            /* of a GPU, each of many warps; else 0 */
 };
 
-/* What the device can do at most, measured. Bytes are counted once when read and once when
- * written. */
+/* What the device can do at most, measured. Bytes read and bytes written count once each. */
 struct gy_ceilings {
     /* multiply-add peak of all threads, GFLOP/s; bf16: f32's where no instruction does it */
     double f32, bf16;
@@ -58,19 +56,16 @@ struct gy_block_info {
 enum gy_memory_kind { GY_MEM_DEVICE, GY_MEM_HOST /* pinned where that exists */ };
 enum gy_copy_kind { GY_COPY_TO_DEVICE, GY_COPY_TO_HOST, GY_COPY_ON_DEVICE };
 
-/* A device works off its queues side by side, each in the order of the calls. Ops and programs are
- * in GY_QUEUE_WORK. */
+/* Queues run side by side, each in the order of the calls. GY_QUEUE_WORK has the programs. */
 enum gy_queue { GY_QUEUE_WORK, GY_QUEUE_COPY, GY_QUEUE_PEERS /* what goes to and comes from other ranks */, GY_QUEUES };
 
-/* Marks: a place in a queue for which others can wait. Buckets of gradients have those from
- * GY_MARK_BUCKET on. */
+/* Marks: places in a queue that others can wait for. Gradients' buckets: GY_MARK_BUCKET on. */
 enum gy_mark { GY_MARK_SENT, GY_MARK_TAKEN, GY_MARK_FORWARD, GY_MARK_RESULTS, GY_MARK_UPDATE, GY_MARK_SUMMED, GY_MARK_BUCKET = 8,
                GY_MARK_FETCHED = 72, GY_MARKS = 136 };
 
 /* What measured block sizes and the tools that measure ask of a backend. Training does without. */
 struct gy_backend_lab {
-    /* Measures now, a fraction of a second; takes memory for its duration. GY_E_NOMEM: *out is
-     * untouched. */
+    /* Measures now, in a fraction of a second and some memory. GY_E_NOMEM: *out is untouched. */
     int (*ceilings)(void *self, struct gy_ceilings *out);
     /* Name and range of struct gy_op.block[place]; NULL after the last. Whatever their values,
      * results have the same bits for any number of threads. */
@@ -85,8 +80,7 @@ struct gy_backend_lab {
     /* SHA-256 in hex of the kernel that op->variant names, or of the usual one where it is NULL. 0:
      * there is none, or it is not compiled at run time. Nothing is prepared. */
     int (*kernel_hash)(void *self, const struct gy_op *op, char hash[65]);
-    /* Seconds of one run of a placed op, the mean of repeats runs without a pause. GY_E_UNSUPPORTED
-     * where there is no clock. */
+    /* Seconds of a run of a placed op, the mean of `repeats`. GY_E_UNSUPPORTED: no clock. */
     int (*time)(void *self, const struct gy_op *op, int repeats, double *seconds, struct gy_error *err);
 };
 
@@ -105,8 +99,7 @@ struct gy_backend {
      * leaves what run reads, for as long as the op is run; a GPU needs none. GY_E_UNSUPPORTED with
      * a sentence when there is none. */
     int (*prepare)(void *self, struct gy_op *op, struct gy_arena *arena, struct gy_error *err);
-    /* After the last prepare and before the first run: what is left to do for all ops prepared so
-     * far, such as compiling. */
+    /* Between the last prepare and the first run: what is left for all ops, such as compiling. */
     int (*ready)(void *self, struct gy_error *err);
     int (*run)(void *self, const struct gy_op *op);
     /* Before and behind the ops of a program, a number below GY_BACKEND_PROGRAMS, whose ops and

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* op.h: what can be computed. A net becomes flat programs of op records; an op record says which
  * operation, on which shapes, with which tensors (one pointer a role). Everything in a record is
- * constant after open; what changes from step to step stands in one small block, struct gy_uniform,
+ * constant after open. What changes from step to step stands in one small block, struct gy_uniform,
  * that the record points to.
  *
  * Activations are NHWC, convolution weights [K][R][S][C/groups]. A fully connected layer is a

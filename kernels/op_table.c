@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The op set as data: roles read and written decide how long a tensor lives; the in-place pairs
+/* The op set as data: roles read and written decide how long a tensor lives. The in-place pairs
  * decide which output may take over the memory of an input that dies there. */
 #include "kernels/op_table.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre launch: starts several processes of a command as the ranks of one job, on this host or on
- * those of a file, through ssh. Each gets its number and the job's key, through a pipe; those of
+ * those of a file, through ssh. Each gets its number and the job's key, through a pipe. Those of
  * other hosts get it as the first line of their input, which stays open as long as the launcher
- * lives. When one ends badly, it says which and how, and ends the others; when one stands still
+ * lives. When one ends badly, it says which and how, and ends the others. When one stands still
  * while nobody notices (they are meeting, or all done), it is ended. */
 #include "tools/launch.h"
 #include <arpa/inet.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* base.h: included first by every file of Gyre. It fixes the feature macros, the linkage marks, the
- * handful of system headers that everybody uses, and arithmetic on sizes that cannot overflow
- * silently.
+/* base.h: included first by every file of Gyre. It fixes feature macros, linkage marks, the system
+ * headers that everybody uses, and arithmetic on sizes that cannot overflow silently.
  *
  * engine/base knows nothing of nets, files or kernels; everything else may include it. */
 #ifndef GY_BASE_H
@@ -70,8 +69,7 @@ static inline int gy_mul_count(int64_t a, int64_t b, int64_t *out)
     return 0;
 }
 
-/* Rounds bytes up to a multiple of align (a power of two); the caller keeps bytes below SIZE_MAX -
- * align. */
+/* Rounds bytes, below SIZE_MAX - align, up to a multiple of align (a power of two). */
 static inline size_t gy_align_up(size_t bytes, size_t align) { return (bytes + align - 1) & ~(align - 1); }
 
 #endif

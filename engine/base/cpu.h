@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu.h: what this processor can do, found at run time. A kernel set may be used only if all its
- * bits are present. */
+/* cpu.h: what this processor can do, found at run time. A kernel set needs all its bits. */
 #ifndef GY_CPU_H
 #define GY_CPU_H
 #include "engine/base/base.h"

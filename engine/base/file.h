@@ -22,16 +22,14 @@ GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_e
 GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err);
 /* what is written next stands at the file's beginning */
 GY_INT int gy_outfile_rewind(struct gy_outfile *out, struct gy_error *err);
-/* Asks the system to write what it holds of the file, without waiting: then the sync at the end
- * waits for little. */
+/* Has the system write what it holds of the file, without waiting: the last sync waits less. */
 #define GY_FILE_AHEAD ((size_t)1 << 20) /* bytes after which that is worth it */
 GY_INT void gy_file_begin_sync(int fd);
 /* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. */
 GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err);
 GY_INT void gy_outfile_abandon(struct gy_outfile *out); /* safe after commit or a failed open */
 
-/* A file that is read at any place, by any number of threads at once, or bytes in memory that are
- * read as one. */
+/* A file that any number of threads read at any place, or bytes in memory read as one. */
 struct gy_file {
     const unsigned char *bytes; /* in memory, which is the caller's; NULL: a file */
     uint64_t size;              /* when it was opened */
@@ -51,8 +49,7 @@ GY_INT int gy_file_begins(const char *path, const void *magic, size_t bytes);
 /* All of count bytes; 0, or -1 with errno. For files that grow. */
 GY_INT int gy_file_write_all(int fd, const void *bytes, size_t count);
 GY_INT int gy_file_sync(int fd); /* as fsync */
-/* strerror of it; of a file that would be larger than this process may write, with the limit.
- * Returns text. */
+/* strerror of it, with the limit of a file too large for this process. Returns text. */
 GY_INT const char *gy_file_reason(int reason, char text[160]);
 
 /* Who writes a folder or a file alone: a lock file, which says whose it is and is gone with its

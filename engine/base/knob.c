@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of environment variables, and a look through the environment for ones that are not in
- * it. */
+/* The table of environment variables, and a look for ones that are not in it. */
 #include "engine/base/knob.h"
 
 extern char **environ;

@@ -23,8 +23,7 @@ GY_INT struct gy_alloc gy_alloc_default(void);
 
 /* count * elem_bytes zeroed bytes, or NULL (also on overflow). */
 GY_INT void *gy_alloc_take(const struct gy_alloc *alloc, size_t count, size_t elem_bytes);
-/* Resizes to new_count elements; bytes beyond the old count are not cleared. NULL on failure, ptr
- * still valid. */
+/* Resizes to new_count elements, new ones not cleared. NULL on failure, ptr still valid. */
 GY_INT void *gy_alloc_grow(const struct gy_alloc *alloc, void *ptr, size_t old_count, size_t new_count,
                            size_t elem_bytes);
 GY_INT void gy_alloc_free(const struct gy_alloc *alloc, void *ptr, size_t bytes); /* NULL is fine */
@@ -59,8 +58,7 @@ GY_INT void gy_large_drop(struct gy_large *large, const struct gy_alloc *alloc);
 GY_INT int gy_arena_reserve(struct gy_arena *arena, size_t bytes);
 
 GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc);
-/* count * elem_bytes zeroed bytes aligned to GY_CACHE_LINE; NULL when exhausted, overflowing or
- * frozen. */
+/* count * elem_bytes zeroed bytes at a cache line; NULL when exhausted, overflowing or frozen. */
 GY_INT void *gy_arena_take(struct gy_arena *arena, size_t count, size_t elem_bytes);
 /* copy, NUL added; or NULL */
 GY_INT char *gy_arena_text(struct gy_arena *arena, const char *text, size_t bytes);

@@ -12,11 +12,11 @@
  * A sum of n doubles is off by n u sum of |terms| at most, u = 2^-53 (Higham, "Accuracy and
  * Stability of Numerical Algorithms", 2002, section 4.2), a product of two floats by nothing. So
  * every sum goes with that of its magnitudes. What is left of u_j = 0 after the change is a part d
- * of one sign's pulls: conjugates are concave and 0 at 0, so scaling these by 1 - d, which some
- * real number d does exactly, costs d times their sum at most.
+ * of one sign's pulls. Some real number d scales these by 1 - d exactly. Conjugates are concave and
+ * 0 at 0, so that costs d times their sum at most.
  *
- * Blocks are read a batch at a time; strip s takes the s-th share of the rows of each block, and
- * has sums of its own, so that bits do not depend on threads. */
+ * Blocks are read a batch at a time. A strip s takes the s-th share of each block's rows, with sums
+ * of its own, so bits do not depend on threads. */
 #include "engine/glm/referee.h"
 #include "engine/glm/referee_row.h"
 #include "engine/job/peers.h"

@@ -3,7 +3,7 @@
  * the same bits on each.
  *
  * Sums of gradients are begun as soon as a part of them is complete, and finished later. The
- * gradients lie in memory that all ranks of a host map, and nothing is copied; the rank's own
+ * gradients lie in memory that all ranks of a host map, and nothing is copied. The rank's own
  * thread sums its slice, and talks to other hosts, when it looks (gy_job_test, gy_job_wait). */
 #ifndef GY_JOB_H
 #define GY_JOB_H

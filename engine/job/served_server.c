@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A server's side: a loop over what has come. A gradient is entered into its slice's ledger;
- * when an update is due the gradients that wait are added, the slice is updated, and those who
- * may be answered get its weights. Nothing here knows what an update is: that is the net's call. */
+/* A server's side: a loop over what has come. A gradient is entered into its slice's ledger. When
+ * an update is due the gradients that wait are added, the slice is updated, and those who may be
+ * answered get its weights. Nothing here knows what an update is: that is the net's call. */
 #include <math.h>
 
 #include "engine/base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The loop: batches from the loader through gyre_step, an evaluation after each epoch, rows of
  * metrics, checkpoints. A checkpoint also holds, as notes, the sums that the next row and epoch
- * will need; with the counted random numbers of loader and net, a run that goes on from a
+ * will need. With the counted random numbers of loader and net, a run that goes on from a
  * checkpoint ends with the same bits as one that was never stopped. */
 #include "engine/train/outlive.h"
 #include "engine/train/train_lead.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One image from bytes or from a file. The first bytes decide what it is; the structure is walked
+/* One image from bytes or from a file. The first bytes decide what it is. The structure is walked
  * and the size is checked before any decoder sees it, so a cut, oversized or foreign file is
  * refused by a sentence of ours and not by luck. */
 #include <fcntl.h>

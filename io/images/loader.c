@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A ring of batch slots between loader threads and the step. Threads claim a few samples of the
- * oldest unfinished batch at a time, never a whole batch, so that one slow image holds up nobody;
- * the step takes finished slots in order and gives each back when it asks for the next.
+ * oldest unfinished batch at a time, never a whole batch, so that one slow image holds up nobody.
+ * The step takes finished slots in order and gives each back when it asks for the next.
  *
  * A sample depends on (seed, batch number, position in the batch) alone, not on who makes it or
  * when. One lock guards who has what; pixels are written outside it, into places that belong to one

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading a block file (blocks_file.h has its bytes). Opening checks header and index so far that
  * every part of every block lies inside the file and no number that the index states is beyond its
- * limit; reading a block checks its sum, then that its rows have as many entries as the index says
+ * limit. Reading a block checks its sum, then that its rows have as many entries as the index says
  * and that ids rise and stay below the number of features. So nothing that a file says can lead
  * outside of it or of the caller's room. */
 #include "io/rows/blocks.h"

@@ -3,7 +3,7 @@
  * and some megabytes. A block is the unit of reading, of checking (CRC-32C), of dealing rows to
  * ranks, and of shuffling what does not fit into memory. Written once by conversion; further blocks
  * can be appended. Ids are packed to the bits that the largest needs, whole values to those of
- * their range; values, weights and offsets are there only where rows differ in them. */
+ * their range. Values, weights and offsets are there only where rows differ in them. */
 #ifndef GY_BLOCKS_H
 #define GY_BLOCKS_H
 #include "engine/base/mem.h"

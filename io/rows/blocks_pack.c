@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Packing a block, in three steps: its rows are looked at, view by view; what was seen says where
- * each part of the block goes and how wide its numbers are; then shares of the parts are packed, on
+/* Packing a block, in three steps: its rows are looked at, view by view. What was seen says where
+ * each part of the block goes and how wide its numbers are. Then shares of the parts are packed, on
  * any threads in any order. A share is a run of a part's numbers that begins and ends at whole
  * bytes and has a checksum of its own, so that no thread waits for another, nor reads what another
  * wrote. */

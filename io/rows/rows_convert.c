@@ -3,7 +3,7 @@
  * dealt before are read, parsed and summed up, shares of the blocks cut before are packed, those
  * packed before are written. Between rounds one thread cuts the parsed rows into blocks. Where a
  * piece or a round ends decides nothing about the blocks, so that the file has the same bytes with
- * any number of threads; memory is that of a piece of text a thread, and of the rows of the blocks
+ * any number of threads. Memory is that of a piece of text a thread, and of the rows of the blocks
  * between two rounds. */
 #include "engine/base/file.h"
 #include "io/rows/blocks_write.h"

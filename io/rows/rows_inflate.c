@@ -2,7 +2,7 @@
 /* A .gz file (RFC 1952) of any size and any number of members, decoded a window at a time (RFC
  * 1951). The window holds the last 32 kB, which matches may reach back to, and what is decoded
  * next; a reader takes from it. A code of up to 11 bits is looked up, two literals at once where
- * both fit; what is looked up says how many bits it takes and what they mean, so that nearly all
+ * both fit. What is looked up says how many bits it takes and what they mean, so that nearly all
  * content is decoded by one short loop. That loop leaves alone whatever is rare or wrong, and the
  * ends of file and window: there one symbol is decoded bit by bit, by counting codes of each
  * length. */

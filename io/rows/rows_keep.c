@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of pieces in memory. A thread parses every piece into the same room, which has place for
- * whatever so much text can become and stays in a cache; what did become of it is copied to slabs
+ * whatever so much text can become and stays in a cache. What did become of it is copied to slabs
  * of large pages, close together, and values that are all the same are left out. A slab is used
  * again when the rows of all its pieces have gone. */
 #include "io/rows/rows_text.h"

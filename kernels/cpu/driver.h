@@ -12,8 +12,7 @@ struct gy_driver {
     const char *name;
     int code;        /* enum gy_opcode, or GY_DRIVER_ANY */
     unsigned dtypes; /* 1 << enum gy_dtype: activations that it reads and writes */
-    /* size: the row's. fits NULL: always. cost NULL: 0, the only one; else multiply-adds at the
-     * direct way's pace. */
+    /* size: the row's. fits NULL: always. cost NULL: 0; else multiply-adds of the direct way. */
     int (*fits)(const struct gy_op *op, const struct gy_kernels *k, int size);
     double (*cost)(const struct gy_op *op, const struct gy_kernels *k, int size);
     /* sets plan, scratch_bytes; NULL: neither is needed */

@@ -168,8 +168,8 @@ static void wino_places(struct wino_place *p, int64_t first, int count, int32_t 
     }
 }
 
-/* Numbers of the pixels at edge x edge places, counted over all images of height times width from image first on; -1 where there is
- * none. */
+/* Numbers of the pixels at edge x edge places, counted over all images of height times width from
+ * image first on; -1: none. */
 static void wino_numbers(const struct gy_wino_plan *w, int64_t first, const struct wino_place *h, const struct wino_place *v,
                          int edge, int32_t height, int32_t width, int64_t *numbers)
 {

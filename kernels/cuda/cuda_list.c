@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks into plans and units. Registers, stack and spills are what the compiler's log says; how
+/* Looks into plans and units. Registers, stack and spills are what the compiler's log says. How
  * many threads of a block fit a multiprocessor follows from them (CUDA C Programming Guide, compute
  * capabilities). */
 #include "engine/base/hash.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rank makes an open file without a name and tells its number in the host; the first rank of a
+/* Each rank makes an open file without a name and tells its number in the host. The first rank of a
  * host keeps its own, the others open that one through /proc and give theirs back. So nothing is
  * left behind, whoever dies. */
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * dies is noticed at once, by the end of its connection, and on its own host by the system's word
  * (pidfd), should a child of it keep the connection open; one that stands still or cannot be
  * reached, after GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has
- * the same sentence; without rank 0 each rank says that of rank 0. Who leaves in peace says so,
+ * the same sentence. Without rank 0 each rank says that of rank 0. Who leaves in peace says so,
  * with the number of sums that it took part in: it is lost only when somebody begins another, or
  * waits for all to be through (gy_net_failure_end). Who has failed in a sum says that as well, and
  * is lost at once: others may wait in the same sum, which it has entered. Without that wait a rank
@@ -14,12 +14,12 @@
  * A rank whose process lives may be late, and nobody is lost for that before wait_ns. Each sign of
  * life says how long ago the rank's own thread was last seen to begin a sum or to wait. When some
  * rank waits and for wait_ns none has begun another sum, rank 0 blames the one that was away
- * longest: never one that waits. Ranks also say to whom their data does not come through any more;
- * rank 0 gathers that for GUARD_GATHER_NS and blames the rank that most of it is about, or both
+ * longest: never one that waits. Ranks also say to whom their data does not come through any more.
+ * Rank 0 gathers that for GUARD_GATHER_NS and blames the rank that most of it is about, or both
  * where it is about two alone.
  *
  * Ranks of one host count their sums in memory that all of them see, so that the sentence is exact
- * there; of other hosts it tells what the last sign of life said. */
+ * there. Of other hosts it tells what the last sign of life said. */
 #ifndef GY_NET_FAILURE_H
 #define GY_NET_FAILURE_H
 #include "net/comm/boot.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* inter_host.h: the level between hosts. A host's ranks have summed what they have in the memory
- * that they share, each its slice; now the slices are summed over the hosts, by any algorithm, and
+ * that they share, each its slice. Now the slices are summed over the hosts, by any algorithm, and
  * the host's ranks get the sums back (host_memory.h does both). Every rank works on its own slice,
  * so all of them use the network at once:
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* reform.h: the ranks of a job come together again when one is lost, without a launcher. Each keeps
  * a socket on which the others can call it, and a list of all: the members. After a loss the first
- * of the list that lives gathers those that live, settles who goes on, and tells them; what is
+ * of the list that lives gathers those that live, settles who goes on, and tells them. What is
  * between them then is a boot (boot.h) as at the start. Strangers with the job's key, which were
  * lost before or are new, may join.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of two rows of floats. One body is written in vectors of eight floats; it is compiled for
+/* Sums of two rows of floats. One body is written in vectors of eight floats. It is compiled for
  * what every processor of the kind has, and on x86 again for AVX2, which is chosen when it is
  * called. */
 #include "net/schedule/add.h"

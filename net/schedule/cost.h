@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cost.h: which algorithm is fastest between these hosts. Three numbers are measured when a job
- * begins, in some tens of milliseconds; for a size the algorithm is taken whose schedule ends first
+ * begins, in some tens of milliseconds. For a size the algorithm is taken whose schedule ends first
  * when it is simulated with them (simulation.h): what is true of a new algorithm is known as soon
  * as its schedule is. One rank chooses for all, so that they never differ. */
 #ifndef GY_NET_COST_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lane after lane, a round's messages are posted; when all of them are done what came is added, in
+/* Lane after lane, a round's messages are posted. When all of them are done what came is added, in
  * the order of the list, and the next round begins. What is received to be added lies in a staging
  * area, a part a lane, as large as the lane's largest round. Where no other step of the round reads
  * or adds to the same pieces it is added while it comes, if the transport gives it.

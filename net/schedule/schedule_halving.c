@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Recursive halving and doubling among 2^k members, told by the blocks that they own. Scatter: in
- * every round the blocks that a member still holds are split in two; it sends the half that is not
+ * every round the blocks that a member still holds are split in two. It sends the half that is not
  * its own to the partner that keeps it, and adds its own half from there. Gather: the same
  * backward, the parts doubling.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rings. Scatter: in every round each member sends one block to its successor, which adds its own;
- * a block passes all members once and ends, complete, at its owner. Gather: complete blocks go
+/* Rings. Scatter: in every round each member sends one block to its successor, which adds its own.
+ * A block passes all members once and ends, complete, at its owner. Gather: complete blocks go
  * round the same way. n members, n - 1 rounds each.
  *
  *     round 0   0 -> 1 -> 2 -> 3 -> 0     member m sends block m - 1 - t, receives block m - 2 - t and adds;

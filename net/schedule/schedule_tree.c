@@ -4,7 +4,7 @@
  * doubling: in round t every rank exchanges all it has with the rank at distance 2^t, and both add:
  * log2 p latencies, log2 p
  *             times the bytes.              0 <-> 1, 2 <-> 3;  0 <-> 2, 1 <-> 3
- * double tree: two binary trees, each for half of the lanes; a rank that is a leaf in one is an
+ * double tree: two binary trees, each for half of the lanes. A rank that is a leaf in one is an
  * inner node in the other, so that
  *             with many lanes every link carries data both ways all the time (Sanders, Speck and Traeff 2009).
  *                  3                 4

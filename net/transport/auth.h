@@ -3,7 +3,7 @@
  * by a pipe or a file that only its owner may read, never by a command line. Both ends of a
  * connection prove that they know it (HMAC-SHA-256 of both nonces and of what they claim), and get
  * a session key. Every frame of the job's control carries a counter and a code made with it, so
- * that nothing can be added, repeated or changed; what the frames of data carry is in code.h.
+ * that nothing can be added, repeated or changed. What the frames of data carry is in code.h.
  * Sources: RFC 2104, RFC 4231 (test vectors). */
 #ifndef GY_NET_AUTH_H
 #define GY_NET_AUTH_H

@@ -14,7 +14,7 @@
  * millisecond, or is large, asks (STREAM_ASKS: how many messages of its tag have had a receive so
  * far). What is asked for needs no memory. So nothing that is waited for is held back for ever by
  * what is not, and nothing can stand still. A message that was asked for passes those of other
- * tags; those of one tag keep their order: while one is held back, others of its tag go out only
+ * tags. Those of one tag keep their order: while one is held back, others of its tag go out only
  * when they were asked for, and then so was it.
  *
  * Reading and writing go on until the system refuses; who owns the stream says when it may be tried

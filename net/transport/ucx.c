@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A message's tag at UCX is (sender, tag) xor the job's secret; receives name both. UCX lets in
  * whoever reaches its port: a stranger's messages meet no receive, and what others hold is checked
- * (sealed.h). Requests under way lie in one list. UCX calls back when one is over; when an endpoint
+ * (sealed.h). Requests under way lie in one list. UCX calls back when one is over. When an endpoint
  * fails, it only marks the peer, and the next progress cancels what is still to come from it and
  * closes the endpoint by force, which ends its sends. Endpoints work in UCX's peer mode: without it
  * a send to a lost peer would never end.

@@ -6,8 +6,8 @@
  *
  * whose own dual is smooth in w, with slopes a_i(w) = b_i + sigma c_i (1 - m_i) brought into [0,
  * c_i], m_i = y_i x_i . w, and curvatures sigma c_i where that lies inside: few rows, so the matrix
- * is cheap. A step is searched exactly, on the margins alone. sigma doubles from stage to stage;
- * each ends where l2 / 2 |w - w(a)|^2 is down to what the stage itself lacks, for any a in the box
+ * is cheap. A step is searched exactly, on the margins alone. sigma doubles from stage to stage.
+ * Each ends where l2 / 2 |w - w(a)|^2 is down to what the stage itself lacks, for any a in the box
  * is dual feasible and every point has its certificate,
  *
  *     P(w) - D(a) = sum of (c_i max(0, 1 - m_i) - a_i (1 - m_i))  +  l2 / 2 |w - w(a)|^2,   no term below 0.

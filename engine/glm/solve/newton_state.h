@@ -143,8 +143,8 @@ struct gy_nw_method {
     int (*to_the_end)(struct gy_nw_method *m, int moved, struct gy_error *err);
 };
 GY_INT int gy_nw_loop(struct gy_nw_method *m, struct gy_error *err);
-/* Its parts: w is visited; a step is found; w moves along it, *moved 0: P falls nowhere, as far as
- * floats show; s from r, z and rho = r.z, s being 0. */
+/* Its parts: w is visited; a step is found; w moves along it. *moved 0: P falls nowhere, as far as
+ * floats show. The step s comes from r, z and rho = r.z, s being 0. */
 GY_INT int gy_nw_start(struct gy_nw_method *m, struct gy_error *err);
 GY_INT int gy_nw_direction(struct gy_nw_method *m, struct gy_error *err);
 GY_INT int gy_nw_search(struct gy_nw_method *m, int *moved, struct gy_error *err);

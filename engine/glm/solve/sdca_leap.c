@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks agree about w long before they agree about their dual numbers: what one rank's rows should
- * give to a frequent feature and another's not leaves w as it is, and a round mends but a small
- * part of it. The slopes of the losses at w are dual numbers without such faults, whose gap is
- * known,
+/* Ranks agree about w long before they agree about their dual numbers. What one rank's rows should
+ * give to a frequent feature, and another's not, leaves w as it is. A round mends but a small part
+ * of it. The slopes of the losses at w are dual numbers without such faults, whose gap is known,
  *
  *     P(w) - D = h(w) + l2 / 2 |soft(u)|^2 - l2 w . u          h(w) = l2 / 2 |w|^2 + l1 |w|_1,   u of the new numbers,
  *

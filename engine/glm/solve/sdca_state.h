@@ -13,7 +13,7 @@
  *
  * The passes are those of the problem with kappa / 2 |w - centre|^2 added, where they gain more:
  * its u is (sum of coefficient x + kappa centre) / (l2 + kappa). The centre follows w, and runs
- * ahead of it; where both stand still, it is the problem itself that is solved (accelerated
+ * ahead of it. Where both stand still, it is the problem itself that is solved (accelerated
  * proximal point: Shalev-Shwartz and Zhang, 2014; Lin, Mairal, Harchaoui, "A universal catalyst for
  * first-order optimization", 2015). */
 #ifndef GY_GLM_SDCA_STATE_H

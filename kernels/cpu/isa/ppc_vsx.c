@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POWER8 and later, VSX: 64 registers of 4 floats. Register tiles of 8 x 16, 8 x 8 and 8 x 4; the
+/* POWER8 and later, VSX: 64 registers of 4 floats. Register tiles of 8 x 16, 8 x 8 and 8 x 4. The
  * first holds 32 sums, more than two pipes of seven cycles need. */
 #include "engine/base/half.h"
 #include "kernels/cpu/isa/wino_points.h"
