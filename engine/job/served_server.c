@@ -67,6 +67,8 @@ static int server_post(const struct gy_server_run *run, struct gy_net_request *r
                        int worker,
                        uint32_t tag, void *buffer, size_t bytes, struct gy_error *err)
 {
+    if (r->buffer && r->state == GY_NET_PENDING) /* a transport may end it later than its receiver */
+        GY_TRY(gy_served_await(run->s, r, err));
     if (r->buffer && r->state == GY_NET_PENDING) /* to one that is lost */
         return GY_OK;
     *r = (struct gy_net_request){ .sends = sends, .peer = run->s->rank_of[worker], .tag = tag,
