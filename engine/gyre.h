@@ -143,10 +143,9 @@ struct gyre_config {
      * ... ranks give the same bits. Each has 1, 2, 4, 8 ...; of 2, 4, 8 ... the last may have
      * half */
     int shards;
-    /* Layers that a net's text calls split: each rank has columns of them, and the job opens
-     * messages. All ranks call gyre_step, gyre_eval, gyre_predict and gyre_save; a tensor's rows
-     * are read where they are. With shards a layer has as many slices, and the bits are those of
-     * one process. Without shards sums are in another order than without the word. SGD and AdamW,
+    /* Layers that a net's text calls split: each rank has columns of them; the job opens messages.
+     * All ranks call gyre_step, gyre_eval, gyre_predict and gyre_save. With shards a layer has as
+     * many slices, and the bits are one process's; else sums have another order. SGD and AdamW,
      * without clip_norm. On the CPU. */
     int sync_bn; /* 1: batch norms use the statistics of all ranks' samples together; 0 */
     /* gradients summed at a time, with the same bits, while others are computed; 0: 4 MiB */

@@ -63,7 +63,11 @@ if [ "$halving" -lt "$flat_ring" ] || [ "$ring" -lt "$flat_ring" ]; then ok; els
 make_images "$TMP/data/train" 4 30 20 1
 plain_net >"$TMP/plain.net"
 epochs=8
-learn() { "$@" -- "$GYRE" train "$TMP/${net:-plain}.net" "$TMP/data" --epochs $epochs --lr .02 --log info --test-data none --batch 2 --shards 8 --out "$folder" ${options:-}; }
+learn()
+{
+    "$@" -- "$GYRE" train "$TMP/${net:-plain}.net" "$TMP/data" --epochs $epochs --lr .02 --log info \
+        --test-data none --batch 2 --shards 8 --out "$folder" ${options:-}
+}
 folder=$TMP/one expect 0 learn "$GYRE" launch --ranks 8 --threads 1
 folder=$TMP/four expect 0 learn launch
 same "$TMP/one/checkpoint-56.safetensors" "$TMP/four/checkpoint-56.safetensors"

@@ -20,6 +20,7 @@
 #include "engine/train/train_served.h"
 #include "net/server/arrivals.h"
 #include "tests/random_net.h"
+#include "tests/server_kill.h"
 #include "tests/t.h"
 
 #define SV_RANKS 6
@@ -208,51 +209,6 @@ static int sv_net(struct gyre_net *net, struct gyre_job *job, const struct sv_ca
     snprintf(left->text, sizeof left->text, "%s", status == GYRE_OK ? ""
              : gyre_last_error(net)->text);
     return status;
-}
-
-/* ---- a worker that kills itself ---- */
-
-enum { SV_PUSH, SV_WAIT, SV_ENDS };
-static struct {
-    int64_t left[SV_ENDS]; /* calls until then; 0: never */
-    const struct gy_peers *real;
-    struct gy_peers peers;
-} sv_fate;
-
-static void sv_down(int kind)
-{
-    if (sv_fate.left[kind] > 0 && --sv_fate.left[kind] == 0)
-        raise(SIGKILL);
-}
-
-static int sv_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket,
-                    struct gy_error *err)
-{
-    sv_down(SV_PUSH);
-    return sv_fate.real->start(job, data, count, ticket, err);
-}
-
-static int sv_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
-{
-    sv_down(SV_WAIT);
-    return sv_fate.real->wait(job, ticket, err);
-}
-
-/* text: "RANK:N" as it begins its push N, "RANK:wN" as it waits for that; with commas between. */
-static void sv_watch(struct gyre_job *job, const char *text, int rank)
-{
-    for (const char *at = text; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char *end = NULL;
-        const long whose = strtol(at, &end, 10);
-        const int waits = end[1] == 'w';
-        if (whose == rank)
-            sv_fate.left[waits ? SV_WAIT : SV_PUSH] = strtol(end + 1 + waits, NULL, 10);
-    }
-    sv_fate.real = job->peers;
-    sv_fate.peers = *job->peers;
-    sv_fate.peers.start = sv_start;
-    sv_fate.peers.wait = sv_wait;
-    job->peers = &sv_fate.peers;
 }
 
 static int sv_rank(const struct sv_case *c, int rank, const char *name, struct sv_left *left)
