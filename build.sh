@@ -184,18 +184,18 @@ profile_sources()
     nets) folders="$ground io io/images engine/text engine/plan engine/run engine/train" ;;
     glm) folders="$ground io io/rows engine/glm/solve engine/glm" ;;
     all) # ranks last, under one switch
-        library_sources | grep -vE '^(net/|engine/(job/|plan/stage|run/(agree|share|pipeline)))'
+        library_sources | grep -vE '^(net/|engine/(job/|plan/(stage|split)|run/(agree|share|pipeline|split)))'
         echo engine/job/peers.c
         library_sources | grep -E '^net/'
         existing engine/job/*.c | grep -v '/peers\.c$'
-        library_sources | grep -E '^engine/(plan/stage|run/(agree|share|pipeline))'
+        library_sources | grep -E '^engine/(plan/(stage|split)|run/(agree|share|pipeline|split))'
         return ;;
     *) fail "there is no profile '$1'; there are core, nets, glm and all" ;;
     esac
     printf '%s\n' $files
     for folder in $folders; do
         existing "$folder"/*.c
-    done | grep -vE '^engine/(plan/stage|run/(agree|share|pipeline))' | case $1 in
+    done | grep -vE '^engine/(plan/(stage|split)|run/(agree|share|pipeline|split))' | case $1 in
     core) grep -vE -e '^kernels/(glm_loss|cpu/sparse|cpu/cpu_ceiling|cpu/block_tries)\.c$' \
         -e '^engine/plan/(tuning_file|op_work)\.c$' -e '^engine/run/(tuning|plan_print|trace_ranks)\.c$' ;;
     glm) grep -vE '^kernels/cpu/(cpu_ceiling|block_tries)\.c$' ;;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre.h: the public header of Gyre, a training engine for convolutional nets. Beside it stand
- * gyre_glm.h for linear models, gyre_job.h for several processes, and gyre_base.h, which all include.
+ * gyre_glm.h for linear models, gyre_job.h for several processes, and gyre_base.h.
  *
- * What is not in these four files is private. The order is from the simplest use to the most advanced.
+ * What is not in these four files is private. The simplest use comes first.
  *
  *     struct gyre_config config;
  *     gyre_config_default(&config);
@@ -17,25 +17,28 @@
  *     gyre_save(net, "model.safetensors");
  *     gyre_close(net);
  *
- * Lifecycle. gyre_open compiles the net: text to graph to plan; all memory is taken there, by the caller's hook or in the caller's block.
- * Afterwards gyre_step, gyre_eval and gyre_predict allocate nothing. gyre_close gives everything back.
+ * Lifecycle. gyre_open compiles the net: text to graph to plan; all memory is taken there, by the
+ * caller's hook or in the caller's block. Afterwards gyre_step, gyre_eval and gyre_predict allocate
+ * nothing. gyre_close gives everything back.
  *
- * Errors. A function that can fail returns 0 or a negative enum gyre_status. The sentence stands in the struct gyre_error that was passed, or in
- * gyre_last_error(net); it names the thing, the value found and the limit. Outputs are set on success only. After a status of GYRE_E_DEVICE and
- * below a net can only be closed. The library never exits, prints or handles signals.
+ * Errors. A function that can fail returns 0 or a negative enum gyre_status. The sentence stands in
+ * the struct gyre_error that was passed, or in gyre_last_error(net); it names the thing, the value
+ * found and the limit. Outputs are set on success only. After a status of GYRE_E_DEVICE and below a
+ * net can only be closed. The library never exits, prints or handles signals.
  *
- * NULL. A pointer that is NULL and may not be gives GYRE_E_ARG, and a sentence that names it. error may be NULL in every call, and so may results that
- * are said to. What closes or releases something, and what fills in defaults or facts without a status, does nothing with NULL. What returns a
- * text returns NULL, or "" as gyre_sample_name does. A job that is NULL is one of this process alone.
+ * NULL. A NULL pointer where none is allowed gives GYRE_E_ARG and a sentence that names it. The
+ * argument `error` may be NULL in every call, and so may results where it is said. Calls that
+ * release something, or fill in facts without a status, do nothing with NULL. Those that return a
+ * text return NULL, or "" as gyre_sample_name does. A NULL job is one of this process alone.
  *
- * Threads. Different nets may be used from different threads at once; one net by one thread at a time.
+ * Threads. Different threads may use different nets at once; one net, one thread at a time.
  *
- * fork. A child process has none of its parent's threads, and shares its GPU, its files and its connections to other ranks: it must not use, nor
- * close, anything that the parent opened here, and may only call _exit or one of exec. A program that wants several processes forks before its
- * first call.
+ * fork. A child process has none of its parent's threads, and shares its GPU, files and connections
+ * to other ranks. It must neither use nor close what the parent opened here. It may only call _exit
+ * or one of exec. A program that wants several processes forks before its first call.
  *
- * Results. Same inputs give the same bits, whatever the number of threads. Random numbers are counted, not drawn: a run that was interrupted and
- * resumed ends with the same bits as one that was not. */
+ * Results. Same inputs give the same bits, whatever the number of threads. Random numbers are
+ * counted, not drawn: a resumed run ends with the bits of one that was not interrupted. */
 #ifndef GYRE_H
 #define GYRE_H
 #include "gyre_base.h"
@@ -44,28 +47,32 @@
 extern "C" {
 #endif
 
-/* ---- configuration ---------------------------------------------------------------------------------------------- */
+/* ---- configuration --------------------------------------------------------------------------- */
 enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
-/* What activations and working weights are stored as; sums and master weights stay float. F16: on a GPU, with loss scaling. */
+/* Type of activations and working weights; sums stay float. F16: on a GPU, with loss scaling. */
 enum gyre_dtype { GYRE_F32, GYRE_BF16, GYRE_F16 };
 enum gyre_input { GYRE_INPUT_F32 /* x - mean, over std */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
 enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW, GYRE_LAMB, GYRE_LARS_UNSCALED };
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
 
-/* Update rules as PyTorch defines them; LARS: v = m v + lr ratio (g + decay w); w -= v, where ratio is eta |w| / (|g| + decay |w|) of a
- * tensor's norms, and 1 where |w| or |g| is 0 and for tensors without decay. GYRE_LARS_UNSCALED: v = m v + (g + decay w); w -= lr ratio v.
- * LAMB (You et al. 2020): w -= lr ratio u, where u is AdamW's step of rate 1, with decay w, and ratio is |w| / |u|, or 1 as in LARS. All
- * rules see the gradient after clip_norm. */
+/* Update rules are as PyTorch defines them. LARS: v = m v + lr ratio (g + decay w); w -= v. Its
+ * ratio is eta |w| / (|g| + decay |w|) of a tensor's norms. It is 1 where |w| or |g| is 0, and for
+ * tensors without decay. GYRE_LARS_UNSCALED: v = m v + (g + decay w); w -= lr ratio v. LAMB (You et
+ * al. 2020): w -= lr ratio u. Its u is AdamW's step of rate 1, with decay w; ratio is |w| / |u|, or
+ * 1 as in LARS. All rules see the gradient after clip_norm. */
 struct gyre_optimizer {
     int kind;           /* enum gyre_optimizer_kind; GYRE_SGD */
     float momentum;     /* .9 */
     int nesterov;       /* SGD and both LARS; 0 */
     float weight_decay; /* 1e-4 */
-    int decay_all;      /* 0: no weight decay (and no ratio of LARS and LAMB) for biases and batch norm */
+    /* 0: no weight decay (and no ratio of LARS and LAMB) for biases and batch norm */
+    int decay_all;
     float beta1, beta2, eps; /* AdamW, LAMB: .9 .999 1e-8 */
     float lars_eta;     /* both LARS: .001 */
-    float clip_norm;    /* 0: off; else the gradient's total norm is cut to this before the rule sees it */
-    float ema;          /* 0: off; else decay of the average of weights that evaluation uses: min(ema, (1 + n) / (10 + n)) after n updates */
+    /* 0: off; else the gradient's total norm is cut to this before the rule sees it */
+    float clip_norm;
+    /* decay of the weights' average, for evaluation: min(ema, (1 + n) / (10 + n)) at n updates */
+    float ema;
 };
 
 /* The learning rate as a function of the step alone. */
@@ -87,48 +94,68 @@ enum gyre_stage_schedule { GYRE_1F1B, GYRE_GPIPE };
 struct gyre_job; /* gyre_job.h: processes that train together */
 
 struct gyre_config {
-    size_t size;          /* sizeof(struct gyre_config), set by gyre_config_default: the struct may grow */
+    size_t size; /* sizeof(struct gyre_config), set by gyre_config_default: the struct may grow */
     const char *net;      /* net text, NUL-terminated; copied */
     const char *net_name; /* for sentences, such as a file name; "net" */
     int mode;             /* enum gyre_mode; GYRE_TRAIN */
     int batch;            /* samples a step; 32 */
-    int accumulate;       /* gyre_step calls to an update, by the mean over the labelled samples of them all, of all shards and ranks; 1 */
-    int recompute;        /* 1: keep only block inputs, recompute the rest in backward: less memory, one more forward;
-                           * 0: recompute the input and outputs of batch norms where it takes no time; -1: nothing; 0 */
+    /* gyre_step calls to an update, by the mean over all labelled samples of shards and ranks; 1 */
+    int accumulate;
+    /* 1: keep only block inputs, recompute the rest in backward: less memory, one more forward; 0:
+     * recompute the input and outputs of batch norms where it takes no time; -1: nothing; 0 */
+    int recompute;
     int dtype;            /* enum gyre_dtype, what activations are stored as; GYRE_F32 */
     int input;            /* enum gyre_input; GYRE_INPUT_F32 */
-    float mean[4], std[4]; /* input becomes (x / 255 - mean) / std (U8) or (x - mean) / std (F32); 0 and 1 */
+    /* input becomes (x / 255 - mean) / std (U8) or (x - mean) / std (F32); 0 and 1 */
+    float mean[4], std[4];
     int threads;          /* 0: all processors of this process */
-    const char *device;   /* "cpu"; "cuda" or "cuda:1": a GPU by number; "auto": a GPU where one works, else the CPU; "emu": the CUDA
-                           * emulator, for tests; "sm_90": no device, for gyre_measure and `gyre kernels` alone; "cpu". Each of
-                           * several ranks of a host has a GPU of its own where no number is given */
-    const char *isa;      /* the CPU's kernels: "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma", if it has them; NULL: the best */
+    /* "cpu"; "cuda" or "cuda:1": a GPU by number, else each rank of a host has its own; "auto": a
+     * GPU where one works, else the CPU; "emu": CUDA's emulator, for tests; "sm_90": no device, for
+     * gyre_measure and `gyre kernels` alone; "cpu" */
+    const char *device;
+    /* kernels: "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma"; NULL: the CPU's best */
+    const char *isa;
     uint64_t seed;        /* 1 */
     struct gyre_optimizer optimizer;
     struct gyre_schedule schedule;
     struct gyre_memory memory;
     struct gyre_logger log;
-    int use_env;          /* 1: GYRE_* variables fill what is left at its default; gyre_print_knobs lists them */
+    /* 1: GYRE_* variables fill what is left at its default; gyre_print_knobs lists them */
+    int use_env;
     int pin;              /* enum gyre_pin; GYRE_PIN_AUTO */
-    const char *tune;     /* file that `gyre tune` wrote, or its text; "off": none; NULL: with use_env GYRE_TUNE or the
-                           * usual place where a file lies there, else none. Rows of other machines are passed over */
-    const char *kernel_cache; /* GPU: folder of compiled kernels, "off": none; NULL: with use_env GYRE_KERNEL_CACHE, else
-                               * gyre/kernels in $XDG_CACHE_HOME or ~/.cache */
-    const char *kernel_pack;  /* GPU: file of compiled kernels that `gyre kernels` wrote, read first; NULL: with use_env GYRE_KERNEL_PACK, else none */
-    struct gyre_job *job;     /* several processes train this net together: gyre_job_open; batch is of each of them; NULL: alone */
-    float loss_scale;         /* GYRE_F16: what the loss's gradient is multiplied by at first. An update whose gradients overflow is skipped and
-                               * the scale halved; after 2000 updates without that it is doubled. 65536 */
-    /* Of several processes (ranks) and shards; all ranks give the same. shards and sync_bn: on the CPU. */
-    int shards;               /* 0; else a step's samples are so many shards of `batch` each, with batch-norm statistics of their own, and dealt
-                               * to the ranks: gyre_step takes those of this rank, batch * shards / ranks. Then 1, 2, 4 ... ranks give the same
-                               * bits. Each must have 1, 2, 4, 8 ... of them; of 2, 4, 8 ... the last may have half as many */
-    int sync_bn;              /* 1: batch norms use the statistics of all ranks' samples together; 0 */
-    size_t bucket_bytes;      /* gradients that are summed at a time, while the rest is computed; 0: 4 MiB. Bits do not depend on it */
-    int trace_events;         /* ops and sums that are kept for gyre_write_trace, the last ones: 64 bytes each; 0 */
+    /* file that `gyre tune` wrote, or its text; "off": none; NULL: with use_env GYRE_TUNE or the
+     * usual place where a file lies there, else none. Rows of other machines are passed over */
+    const char *tune;
+    /* GPU: folder of compiled kernels, "off": none; NULL: with use_env GYRE_KERNEL_CACHE, else
+     * gyre/kernels in $XDG_CACHE_HOME or ~/.cache */
+    const char *kernel_cache;
+    /* GPU: file of compiled kernels that `gyre kernels` wrote, read first; NULL: with use_env
+     * GYRE_KERNEL_PACK, else none */
+    const char *kernel_pack;
+    /* several processes train this net: gyre_job_open; batch is of each; NULL: alone */
+    struct gyre_job *job;
+    /* GYRE_F16: the loss's gradient is first multiplied by this. An update that overflows is
+     * skipped and halves it; 2000 updates without double it. 65536 */
+    float loss_scale;
+    /* Of processes (ranks) and shards; all ranks give the same. shards, sync_bn: on the CPU. */
+    /* 0; else a step has so many shards of `batch` samples, with batch-norm statistics of their
+     * own, dealt to the ranks. gyre_step takes this rank's: batch * shards / ranks. Then 1, 2, 4
+     * ... ranks give the same bits. Each has 1, 2, 4, 8 ...; of 2, 4, 8 ... the last may have
+     * half */
+    int shards;
+    /* Layers that a net's text calls split: each rank has columns of them; the job opens messages.
+     * All ranks call gyre_step, gyre_eval, gyre_predict and gyre_save. With shards a layer has as
+     * many slices, and the bits are one process's; else sums have another order. SGD and AdamW,
+     * without clip_norm. On the CPU. */
+    int sync_bn; /* 1: batch norms use the statistics of all ranks' samples together; 0 */
+    /* gradients summed at a time, with the same bits, while others are computed; 0: 4 MiB */
+    size_t bucket_bytes;
+    /* ops and sums that are kept for gyre_write_trace, the last ones: 64 bytes each; 0 */
+    int trace_events;
     /* A net in stages of consecutive layers: rank r of the job has stage r modulo pipeline of copy
      * r / pipeline. All ranks call gyre_step, gyre_eval and gyre_save. An update's `accumulate`
-     * batches, or a step's shards, go through the stages one behind the other, with the bits of one
-     * process. On the CPU. */
+     * batches, or a step's shards, go through them in turn, with the bits of one process. On the
+     * CPU. */
     int pipeline;             /* stages; 0 and 1: each rank has the whole net; 0 */
     int stage;                /* the one that gyre_measure looks at where there is no job; 0 */
     int stage_schedule;       /* enum gyre_stage_schedule; GYRE_1F1B */
@@ -139,81 +166,96 @@ GYRE_API void gyre_config_default(struct gyre_config *config);
 
 /* What a configuration takes, without taking it. */
 struct gyre_need {
-    size_t host_bytes;   /* everything that gyre_open will take of the host's memory; a GPU's compiler and driver take more */
-    size_t param_bytes, gradient_bytes, optimizer_bytes, activation_bytes, other_bytes; /* parts of it */
+    /* all that gyre_open takes of the host's memory; a GPU's compiler and driver take more */
+    size_t host_bytes;
+    /* parts of it */
+    size_t param_bytes, gradient_bytes, optimizer_bytes, activation_bytes, other_bytes;
     int64_t parameters;  /* trained numbers */
-    int64_t flops;       /* multiplications and additions of one step; forward alone with GYRE_INFER */
-    size_t device_bytes, pinned_bytes; /* on a GPU, and of the host's memory for its copies; else 0 */
+    int64_t flops; /* multiplications and additions of one step; forward alone with GYRE_INFER */
+    /* on a GPU, and of the host's memory for its copies; else 0 */
+    size_t device_bytes, pinned_bytes;
 };
-/* Runs the planner; allocates only for its own duration. Also the way to check a configuration: the sentence is in *error. */
+/* Runs the planner alone. Also the way to check a configuration: the sentence is in *error. */
 GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *need, struct gyre_error *error);
 
-/* ---- a net ------------------------------------------------------------------------------------------------------ */
+/* ---- a net ----------------------------------------------------------------------------------- */
 struct gyre_net;
 
-/* On success *net is owned by the caller until gyre_close. error may be NULL. Weights start as the seed says. */
+/* On success *net is the caller's until gyre_close. Weights start as the seed says. */
 GYRE_API int gyre_open(struct gyre_net **net, const struct gyre_config *config, struct gyre_error *error);
 GYRE_API void gyre_close(struct gyre_net *net); /* NULL is fine */
-GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net); /* NULL: of calls that got no net; never NULL */
+/* NULL: of calls that got no net; never NULL */
+GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net);
 
 struct gyre_shape { int32_t h, w, c, classes, batch; };
-GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape); /* NULL is fine, of both */
+/* NULL is fine, of both */
+GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape);
 
-/* How a sample is made: moved by (dy, dx), where zeros come in, then mirrored, then mixed with another of the batch that was moved in its own
- * way (mixup, cutmix). */
+/* How a sample is made: it is moved by (dy, dx), where zeros come in, and mirrored. Then it is
+ * mixed with another of the batch, moved in its own way (mixup, cutmix). */
 struct gyre_mix {
     int32_t partner;        /* index in the batch; its own index: not mixed */
     float inside, label;    /* weight of the own pixel inside the box; weight of the own label */
     int32_t h0, w0, h1, w1; /* box [h0,h1) x [w0,w1) */
-    int32_t dy, dx, flip;   /* pixel (h, w) is that of (h - dy, w - dx), with flip of (h - dy, width - 1 - w - dx); 0: as it stands */
+    /* pixel (h, w) is that of (h - dy, w - dx), with flip of (h - dy, width - 1 - w - dx) */
+    int32_t dy, dx, flip;
 };
 
 /* Read during the call only. */
 struct gyre_batch {
     const void *x;               /* [count][h][w][c], float or uint8_t as gyre_config.input says */
-    const int32_t *label;        /* [count], -1: no label; may be NULL for gyre_predict, and with target: then no sample has a rank */
+    /* [count], -1: no label; NULL for gyre_predict, or with target: then no sample has a rank */
+    const int32_t *label;
     const float *target;         /* [count][classes] for the mse loss, or NULL: one-hot label */
-    const struct gyre_mix *mix;  /* [count] or NULL. Labels and targets are mixed, too, but not with those of a partner without a label */
-    int32_t count;               /* 1 .. gyre_config.batch; those that are absent are no part of anything, batch norms included. gyre_step with
-                                  * shards, or with sync_bn and batch norms: full. A batch norm trains on 2 values a channel at least */
+    /* [count] or NULL. Labels and targets are mixed, too, unless the partner has no label */
+    const struct gyre_mix *mix;
+    /* 1 .. gyre_config.batch; the absent are no part of anything. gyre_step with shards, or with
+     * sync_bn and batch norms: full. A batch norm trains on at least 2 values a channel */
+    int32_t count;
 };
 
 struct gyre_result {
-    double loss;        /* mean over the labelled samples; gyre_step: of all shards and ranks, as the two below */
+    /* mean over the labelled samples; gyre_step: of all shards and ranks, as the two below */
+    double loss;
     int32_t top1, top5; /* how many were right */
     int32_t labelled;   /* samples with a label */
     float rate;         /* gyre_step: learning rate used */
     int64_t step;       /* gyre_step: updates done so far */
-    /* GYRE_F16: skipped updates of the whole run, and the scale of these gradients. Whether its own update was skipped is known
-     * only in the next call: until then it counts as done in step. */
+    /* GYRE_F16: skipped updates of the whole run, and the scale of these gradients. Whether its own
+     * update was skipped is known only in the next call: until then it counts as done in step. */
     int64_t skipped_steps;
     float loss_scale;
 };
 
-/* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss, or a score of a sample without a label, is not finite
- * and nothing was updated; gyre_find_nonfinite says where. GYRE_E_ARG also when no sample, of any rank, has a label. result may be NULL. Does not allocate. */
+/* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss, or
+ * a score of a sample without a label, is not finite and nothing was updated; gyre_find_nonfinite
+ * says where. GYRE_E_ARG also when no sample, of any rank, has a label. result may be NULL. */
 GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
-/* Forward with running statistics (and averaged weights when ema is on), no dropout, no label smoothing. Does not allocate. */
+/* Forward with running statistics (averaged weights with ema), no dropout, no label smoothing. */
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
-/* As gyre_eval; scores [count][classes]: probabilities, or outputs with the mse loss. Does not allocate. */
+/* As gyre_eval; scores [count][classes]: probabilities, or outputs with the mse loss. */
 GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores);
-/* Forward and backward only, in training mode: gradients are left for gyre_get_tensor("grad.NAME"): of this rank alone, the mean over its
- * labelled samples. GYRE_E_STATE in mid-accumulation, whose gradients would be lost. Does not allocate. */
+/* Forward and backward only, in training mode: gradients are left for gyre_get_tensor("grad.NAME"):
+ * of this rank alone, the mean over its labelled samples. GYRE_E_STATE in mid-accumulation, whose
+ * gradients would be lost. Does not allocate. */
 GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 
-/* Of the batch that went through last, with all its shards; valid until the next call. loss and rank are [count]; scores [count][classes]; rank is the
- * number of classes that score higher than the label, -1 without a label. Any pointer may be NULL. */
+/* Of the batch that went through last, with all its shards; valid until the next call. Arrays: loss
+ * [count], rank [count], scores [count][classes]. A rank is the number of classes that score higher
+ * than the label, -1 without a label. Any pointer may be NULL. */
 GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank);
 
-/* Replays the given batch with every tensor checked, forward and, but in mid-accumulation, backward; weights are left alone. The sentence names
- * the first op and tensor that is not finite and the sample: also in *sample (-1: a weight or a sum over samples). GYRE_OK: all are finite. */
+/* Replays the batch with every tensor checked, forward and, but in mid-accumulation, backward. The
+ * sentence names the first op and tensor that is not finite, and the sample. *sample has it, too
+ * (-1: a weight or a sum over samples). GYRE_OK: all are finite. */
 GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gyre_error *where);
 
-/* What ran when, of the last gyre_config.trace_events events, as JSON for Chrome's trace viewer or Perfetto: a row of ops and one of sums with
- * other ranks for each rank. All ranks of a job call it: those of one host write one file together, on several hosts rank N writes PATH.N. */
+/* Says what ran when, of the last gyre_config.trace_events events: JSON for Chrome's trace viewer
+ * or Perfetto. Each rank has a row of ops and one of sums with other ranks. All ranks of a job call
+ * it: those of one host write one file together, on several hosts rank N writes PATH.N. */
 GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path);
 
-/* ---- weights and files ------------------------------------------------------------------------------------------- */
+/* ---- weights and files ----------------------------------------------------------------------- */
 struct gyre_tensor_info {
     const char *name;  /* PyTorch's: "layer1.0.conv1.weight" */
     int dims;          /* shape in PyTorch's order: [K][C][R][S], [K][C], [K] */
@@ -222,85 +264,101 @@ struct gyre_tensor_info {
     int trained;       /* 0: running statistics */
 };
 GYRE_API int gyre_tensor_count(const struct gyre_net *net); /* NULL: 0 */
-GYRE_API int gyre_tensor_at(const struct gyre_net *net, int index, struct gyre_tensor_info *info); /* GYRE_E_ARG, without a sentence: there is none */
-/* Values in PyTorch's layout. name may begin with "grad." (after gyre_gradient or gyre_step: a mean over samples), "momentum.", "second." or "ema.". */
+/* GYRE_E_ARG, without a sentence: there is none */
+GYRE_API int gyre_tensor_at(const struct gyre_net *net, int index, struct gyre_tensor_info *info);
+/* Values in PyTorch's layout. name may begin with "grad." (after gyre_gradient or gyre_step: a mean
+ * over samples), "momentum.", "second." or "ema.". */
 GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count);
-/* A weight's average becomes the same, so that evaluation uses it; "ema.NAME" sets the average alone. */
+/* Sets a weight and its average, which evaluation uses; "ema.NAME" sets the average alone. */
 GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float *values, int64_t count);
 
-/* A checkpoint: safetensors with PyTorch's names and layout, optimiser state, counters, the net's text, and how samples become input. Whole or
- * absent. On several ranks only behind an update: with accumulate, GYRE_E_STATE in between. */
+/* A checkpoint: safetensors with PyTorch's names and layout, optimiser state, counters, the net's
+ * text, and how samples become input. Whole or absent. On several ranks only behind an update: with
+ * accumulate, GYRE_E_STATE in between. */
 GYRE_API int gyre_save(struct gyre_net *net, const char *path);
-/* Continues a checkpoint of the same net exactly: weights, optimiser, counters. Anything missing or not finite, other layers, and an input, mean or
- * std that is not the file's are GYRE_E_MISMATCH. With GYRE_INFER a dropout's rate and a loss's smoothing may be others. An error leaves the net as it
- * was; but where all of the file was right and then it cannot be read again, every further call but gyre_load and gyre_close is GYRE_E_STATE. */
+/* Continues a checkpoint of the same net exactly: weights, optimiser, counters. Anything missing or
+ * not finite, other layers, and an input, mean or std that is not the file's are GYRE_E_MISMATCH.
+ * With GYRE_INFER a dropout's rate and a loss's smoothing may be others. An error leaves the net as
+ * it was. One does not: the file was right and cannot be read again. Then every further call but
+ * gyre_load and gyre_close is GYRE_E_STATE. */
 GYRE_API int gyre_load(struct gyre_net *net, const char *path);
 /* Weights alone, without optimiser state: for PyTorch. */
 GYRE_API int gyre_export(struct gyre_net *net, const char *path);
-/* Weights alone from a safetensors file with PyTorch's names, or from a checkpoint, whatever its net and input. With partial, tensors that are
- * absent or of another shape keep their values and are counted in *skipped (may be NULL), and those of the file that the net does not have are
- * left out and counted in the log; otherwise either is GYRE_E_MISMATCH. */
+/* Weights alone from a safetensors file with PyTorch's names, or from a checkpoint, whatever its
+ * net and input. With partial, tensors that are absent or of another shape keep their values and
+ * are counted in *skipped (may be NULL). The file's tensors that the net does not have are left out
+ * and counted in the log. Without partial, either is GYRE_E_MISMATCH. */
 GYRE_API int gyre_import(struct gyre_net *net, const char *path, int partial, int *skipped);
-/* The net's text inside a checkpoint, into room bytes with NUL; *bytes (may be NULL) is its length. */
+/* A checkpoint's net text, into room bytes with NUL; *bytes (may be NULL) is its length. */
 GYRE_API int gyre_read_net(const char *path, char *text, size_t room, size_t *bytes, struct gyre_error *error);
-/* How samples become input in a checkpoint: config's input, mean and std. GYRE_E_ARG: the file does not say. */
+/* A checkpoint's config->input, mean and std. GYRE_E_ARG: the file does not say. */
 GYRE_API int gyre_read_input(const char *path, struct gyre_config *config, struct gyre_error *error);
-/* A value of a checkpoint's own notes ("epoch", "classes", ...): see gyre_note. GYRE_E_ARG when there is none. */
+/* A value of a checkpoint's notes (gyre_note): "epoch", "classes", ... GYRE_E_ARG: none. */
 GYRE_API int gyre_read_note(const char *path, const char *key, char *text, size_t room, struct gyre_error *error);
 /* Keeps key = value (at most 64 keys, 16 KiB in all) in every later gyre_save of this net. */
 GYRE_API int gyre_note(struct gyre_net *net, const char *key, const char *value);
 
-/* ---- net texts ---------------------------------------------------------------------------------------------------- */
+/* ---- net texts ------------------------------------------------------------------------------- */
 
 GYRE_API const char *gyre_zoo_name(int index);  /* NULL after the last */
 GYRE_API const char *gyre_zoo_about(int index);
 /* classes, h, w, c: 0 means the net's own. */
 GYRE_API int gyre_zoo_text(const char *name, int32_t classes, int32_t h, int32_t w, int32_t c, const struct gyre_sink *sink, struct gyre_error *error);
-GYRE_API int gyre_print_language(const struct gyre_sink *sink); /* the layers, their options and defaults; fails without a sentence */
-GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);    /* environment variables; fails without a sentence */
+/* the layers, their options and defaults; fails without a sentence */
+GYRE_API int gyre_print_language(const struct gyre_sink *sink);
+/* environment variables; fails without a sentence */
+GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);
 
-/* ---- the plan ----------------------------------------------------------------------- */
-/* Programs and memory map: op, shapes, FLOPs, bytes, offset, kernel variant. json: one object instead of a table. */
+/* ---- the plan -------------------------------------------------------------------------------- */
+/* Programs and memory map: op, shapes, FLOPs, bytes, offset, kernel. json: one object. */
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *sink);
 /* The same of a net that is not opened, as gyre_measure plans it: its tensors take no memory. */
 GYRE_API int gyre_print_config_plan(const struct gyre_config *config, int json, const struct gyre_sink *sink, struct gyre_error *error);
 
-/* ---- data --------------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 struct gyre_data;
 
 struct gyre_data_config {
     size_t size;
-    const char *path;   /* folder with a folder per class, IDX files, CIFAR binary files, or a packed file */
-    /* "train", "test" or another name that folders or files of path bear; "": "train", refused where path has folders of splits. A path that has
-     * no splits (a folder with a folder per class, one file) is one whole: "" and "train" open it. GYRE_E_FORMAT: there is no such split. */
+    /* folder with a folder per class, IDX files, CIFAR binary files, or a packed file */
+    const char *path;
+    /* "train", "test" or another name of folders or files; "": "train", refused where path has
+     * folders of splits. A path that has no splits (a folder with a folder per class, one file) is
+     * one whole: "" and "train" open it. GYRE_E_FORMAT: there is no such split. */
     const char *split;
     int64_t max_bad;    /* unreadable samples that are skipped and named in the log; 0 */
     struct gyre_memory memory; /* hook only */
     struct gyre_logger log;
-    /* Where no split is there to test on: of each class this share, 0.000001 .. 0.99, to the nearest whole number, is held out. Which samples
-     * they are depends on hold_seed, class and number in the class alone. held 1 opens them, 0 all others. 0, 1, 0. */
+    /* Where no split is there to test on: of each class this share, 0.000001 .. 0.99, to the
+     * nearest whole number, is held out. Which samples they are depends on hold_seed, class and
+     * number in the class alone. held 1 opens them, 0 all others. 0, 1, 0. */
     double hold_out;
     uint64_t hold_seed;
     int held;
 };
 GYRE_API void gyre_data_config_default(struct gyre_data_config *config);
 GYRE_API int gyre_open_data(struct gyre_data **data, const struct gyre_data_config *config, struct gyre_error *error);
-GYRE_API void gyre_close_data(struct gyre_data *data); /* NULL is fine; loaders of it must be closed */
+/* NULL is fine; loaders of it must be closed */
+GYRE_API void gyre_close_data(struct gyre_data *data);
 
 struct gyre_data_info {
     const char *format; /* "idx", "cifar", "folder", "packed" */
     int64_t samples, bad;
     int32_t classes, channels, h, w; /* h, w 0: images differ */
-    int real;           /* 1: samples are float (a folder of .pfm): for a net with GYRE_INPUT_F32; 0: GYRE_INPUT_U8 */
+    /* 1: samples are float (a folder of .pfm): for a net with GYRE_INPUT_F32; 0: GYRE_INPUT_U8 */
+    int real;
     const char *split;  /* that was opened; "": path has none */
     double hold_out;    /* 0: nothing was held out */
     uint64_t hold_seed;
     int64_t hold_of;    /* samples of both parts */
     uint32_t hold_labels; /* a checksum of their labels: where it is the same, the parts are */
 };
-GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_info *info); /* NULL is fine, of both */
-GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label); /* NULL out of range */
-GYRE_API const char *gyre_sample_name(const struct gyre_data *data, int64_t index, char *buf, size_t room); /* returns buf */
+/* NULL is fine, of both */
+GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_info *info);
+/* NULL out of range */
+GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label);
+/* returns buf */
+GYRE_API const char *gyre_sample_name(const struct gyre_data *data, int64_t index, char *buf, size_t room);
 
 struct gyre_augment {
     int32_t pad;                      /* border before a random crop, without resized_crop; 0 */
@@ -310,7 +368,7 @@ struct gyre_augment {
     float flip;                       /* probability; 0 */
     float brightness, contrast, saturation, hue; /* 0 */
     float mixup, cutmix;              /* alpha; both: one or the other for each batch; 0 */
-    int32_t resize;                   /* evaluation: shorter side before the centre crop; 0: the net's size */
+    int32_t resize; /* evaluation: shorter side before the centre crop; 0: the net's size */
 };
 
 struct gyre_loader;
@@ -324,34 +382,40 @@ struct gyre_loader_config {
     int threads, depth;    /* 1, 4 */
     struct gyre_memory memory; /* hook only */
     struct gyre_logger log;
-    int32_t part, parts;   /* training: every step's samples are dealt to so many loaders, of which this is one; 0, 1 */
-    int32_t groups;        /* a batch is so many groups, and samples are mixed (mixup, cutmix) with others of their own group only; 1 */
-    int moves;             /* 1: crops from a border and flips are left to the net, told in gyre_batch.mix, where nothing but mixing comes behind
-                            * them; the same samples, made on the net's device; 0 */
+    /* training: every step's samples are dealt to so many loaders, of which this is one; 0, 1 */
+    int32_t part, parts;
+    /* groups of a batch; samples are mixed with others of their own group only; 1 */
+    int32_t groups;
+    /* 1: crops from a border and flips are left to the net, told in gyre_batch.mix, where nothing
+     * but mixing comes behind them; the same samples, made on the net's device; 0 */
+    int moves;
 };
 GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config);
 GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *data, const struct gyre_loader_config *config,
                               struct gyre_error *error);
-/* The next batch, valid until the call after; count 0 after the last. samples (may be NULL): indexes in the data set. */
+/* The next batch, valid until the call after; count 0: the end. samples: indexes, or NULL. */
 GYRE_API int gyre_next_batch(struct gyre_loader *loader, struct gyre_batch *batch, const int64_t **samples, struct gyre_error *error);
 GYRE_API void gyre_close_loader(struct gyre_loader *loader); /* NULL is fine */
 
 /* Pixels -> PNG of the loader's next batch as a grid, for looking at augmentation. */
 GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *path, struct gyre_error *error);
-/* One image file (JPEG, PNG, BMP, PNM) cropped and scaled as evaluation does: pixels [h][w][c]; gray of colours is their luma (BT.601). */
+/* One image file (JPEG, PNG, BMP, PNM) cropped and scaled as evaluation does: pixels [h][w][c];
+ * gray of colours is their luma (BT.601). */
 GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels, struct gyre_error *error);
-/* Writes data as one packed file, shorter side resized to side (0: as it is). progress may be NULL; non-zero stops. */
+/* Writes data as one packed file, shorter side resized to side (0: not). progress non-zero:
+ * stops. */
 GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, int threads,
                        int (*progress)(void *user, int64_t done, int64_t total), void *user, struct gyre_error *error);
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------ */
+/* ---- the loop -------------------------------------------------------------------------------- */
 #define GYRE_STALE 16
 struct gyre_progress {
     /* "resume", "step", "epoch", "checkpoint"; with parameter servers at the end "servers" */
     const char *event;
     int64_t step, steps;       /* batches done and in all */
     int epoch, epochs;         /* the present one counts from 1 */
-    double loss, accuracy;     /* step: since the epoch's begin; epoch: of the epoch's training batches */
+    /* step: since the epoch's begin; epoch: of the epoch's training batches */
+    double loss, accuracy;
     double test_loss, test_accuracy, test_top5; /* epoch: NAN without test data */
     double images_per_second;  /* of this epoch so far */
     double seconds_left;       /* of the whole run */
@@ -359,35 +423,43 @@ struct gyre_progress {
     float rate;
     const char *path;          /* resume, checkpoint: the checkpoint's file */
     double loader_wait_seconds; /* how long loader_waits took in all */
-    int64_t skipped_steps;     /* GYRE_F16: updates that were skipped because gradients overflowed */
+    int64_t skipped_steps; /* GYRE_F16: updates that were skipped because gradients overflowed */
     double loss_scale;         /* GYRE_F16; else 0 */
     /* "servers": gradients of slices of the parameters that made updates, those that came too late,
      * and how many were 0, 1, ... updates old; the last place: so many and more. */
-    int64_t taken, late, stale[GYRE_STALE];
+    int64_t taken, late, stale[GYRE_STALE], lost, joined, again; /* workers that were lost, and that
+                                * came in their places; gradients of those */
 };
 
 struct gyre_train_config {
     size_t size;
     struct gyre_data *train, *test; /* test may be NULL */
     int epochs;                /* 1 */
-    int64_t max_steps;         /* gyre_step calls of the whole run, at least gyre_config.accumulate; 0: epochs decide */
+    /* gyre_step calls of the whole run, at least gyre_config.accumulate; 0: epochs decide */
+    int64_t max_steps;
     struct gyre_augment augment; /* training; evaluation uses .resize of it alone */
     int loader_threads;        /* 1 */
-    const char *folder;        /* output: metrics.csv, curve.svg, events, checkpoints; NULL: nothing is written */
-    int64_t checkpoint_steps;  /* between checkpoints; 0: each epoch; of several ranks each waits for the next update, and rank 0's number counts */
+    /* output: metrics.csv, curve.svg, events, checkpoints; NULL: nothing is written */
+    const char *folder;
+    /* between checkpoints; 0: each epoch; ranks wait for the next update, rank 0's number counts */
+    int64_t checkpoint_steps;
     int keep;                  /* checkpoints kept; 3 */
-    int resume;                /* 1: go on from the newest readable checkpoint in folder when there is one; GYRE_E_MISMATCH when data, batch, accumulate,
-                                * shards, or without them ranks, are not the same */
-    int overwrite;             /* 1: checkpoints of an earlier run are removed first; 0: without resume they are GYRE_E_STATE */
-    int (*progress)(void *user, const struct gyre_progress *progress); /* may be NULL; non-zero: checkpoint and stop */
+    /* 1: go on from the newest readable checkpoint in folder when there is one; GYRE_E_MISMATCH
+     * when data, batch, accumulate, shards, or without them ranks, are not the same */
+    int resume;
+    /* 1: an earlier run's checkpoints are removed first; 0: without resume they are GYRE_E_STATE */
+    int overwrite;
+    /* may be NULL; non-zero: checkpoint and stop */
+    int (*progress)(void *user, const struct gyre_progress *progress);
     void *user;
 };
 GYRE_API void gyre_train_config_default(struct gyre_train_config *config);
-/* Trains; net must be in GYRE_TRAIN mode with the input that the data need. GYRE_E_STOPPED after a stop: everything is saved. GYRE_E_NONFINITE: the sentence
- * names op, tensor, index and the sample's file; the last checkpoint stands. Before each checkpoint of
- * rank 0, and at the end, ranks compare their weights: GYRE_E_PEER names those that have others. */
+/* Trains; net must be in GYRE_TRAIN mode with the input that the data need. GYRE_E_STOPPED after a
+ * stop: everything is saved. GYRE_E_NONFINITE: the sentence names op, tensor, index and the
+ * sample's file; the last checkpoint stands. Before each checkpoint of rank 0, and at the end,
+ * ranks compare their weights: GYRE_E_PEER names those that have others. */
 GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config);
-/* The newest checkpoint in a folder of gyre_train, into room bytes. GYRE_E_IO when there is none. */
+/* The newest checkpoint in a folder of gyre_train, into room bytes. GYRE_E_IO: none. */
 GYRE_API int gyre_find_checkpoint(const char *folder, char *path, size_t room, struct gyre_error *error);
 
 struct gyre_report {
@@ -403,7 +475,8 @@ struct gyre_evaluate_config {
     const char *confusion_svg; /* path or NULL */
     const char *const *names;  /* of the net's classes; NULL: the data's */
     int json;                  /* text: 0 a table, 1 one JSON object */
-    const struct gyre_sink *text; /* per-class precision, recall, average precision, confusion matrix; or NULL */
+    /* per-class precision, recall, average precision, confusion matrix; or NULL */
+    const struct gyre_sink *text;
 };
 GYRE_API void gyre_evaluate_config_default(struct gyre_evaluate_config *config);
 GYRE_API int gyre_evaluate(struct gyre_net *net, const struct gyre_evaluate_config *config, struct gyre_report *report);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre_base.h: what every part of Gyre has in common, inside and outside: version, statuses, errors,
- * memory, log, and where text goes. gyre.h, gyre_job.h and gyre_glm.h include it; their heads say more. */
+/* gyre_base.h: what every part of Gyre has in common, inside and outside: version, statuses,
+ * errors, memory, log, and where text goes. The headers gyre.h, gyre_job.h and gyre_glm.h include
+ * it; their heads say more. */
 #ifndef GYRE_BASE_H
 #define GYRE_BASE_H
 #include <stddef.h>
@@ -25,7 +26,8 @@ extern "C" {
 #define GYRE_VERSION (GYRE_VERSION_MAJOR * 10000 + GYRE_VERSION_MINOR * 100 + GYRE_VERSION_PATCH)
 
 GYRE_API int gyre_version(void);             /* GYRE_VERSION of the library that was linked */
-GYRE_API const char *gyre_source_id(void);   /* SHA-256 over the library's sources, in hex; "unknown" without build.sh */
+/* SHA-256 over the library's sources, in hex; "unknown" without build.sh */
+GYRE_API const char *gyre_source_id(void);
 
 /* ---- status --------------------------------------------------------------------------------- */
 enum gyre_status {
@@ -68,15 +70,16 @@ GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NUL
 /* ---- memory, threads, log, text ------------------------------------------------------------- */
 /* Memory: a hook, or one block. Neither: malloc. */
 struct gyre_memory {
-    /* ptr NULL allocates, new_bytes 0 frees, otherwise resizes; NULL on failure. Any thread may call it. */
+    /* ptr NULL: allocates; new_bytes 0: frees; else resizes. NULL on failure. From any thread. */
     void *(*hook)(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
     void *user;
     void *block;        /* at least gyre_need.host_bytes, aligned to 64; used when not NULL */
     size_t block_bytes;
 };
 
-/* Have the threads that compute processors of their own? ON: they are bound to them (the calling thread is not); AUTO: when they fill
- * the machine and the process is not limited to a part of it they are kept apart, but the system may still move them. */
+/* Have the threads that compute processors of their own? ON: they are bound to them (the calling
+ * thread is not); AUTO: when they fill the machine and the process is not limited to a part of it
+ * they are kept apart, but the system may still move them. */
 enum gyre_pin { GYRE_PIN_AUTO, GYRE_PIN_ON, GYRE_PIN_OFF };
 
 enum gyre_log_level { GYRE_LOG_ERROR = 1, GYRE_LOG_WARN = 2, GYRE_LOG_INFO = 3, GYRE_LOG_DEBUG = 4 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A CSV that grows by a row at a time and survives being killed: a row is one flush, and a resumed run first rewrites
- * the file, whole or absent, with the rows that it keeps. */
+/* A CSV that grows by a row at a time and survives being killed: a row is one flush, and a resumed
+ * run first rewrites the file, whole or absent, with the rows that it keeps. */
 #include "io/report.h"
 #include <fcntl.h>
 #include <unistd.h>
@@ -143,6 +143,3 @@ GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err)
     gy_alloc_free(&alloc, csv, sizeof *csv);
     return status;
 }
-
-#undef CSV_LIMIT
-#undef CSV_ROW

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A PNG writer. Rows are stored without compression (deflate's stored blocks, one for each row), so the
- * writer is a page long and needs no memory but a row. */
+/* A PNG writer. Rows are stored without compression (deflate's stored blocks, one for each row), so
+ * the writer is a page long and needs no memory but a row. */
 #include "io/png.h"
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
@@ -98,5 +98,3 @@ GY_INT int gy_image_write_png(const char *path, const uint8_t *pixels, int32_t h
         gy_outfile_abandon(&out.file);
     return status;
 }
-
-#undef PNG_ADLER

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* report.h: what a run leaves for people: TensorBoard event files, metric rows as CSV, curves and a confusion matrix
- * as SVG. */
+/* report.h: what a run leaves for people: TensorBoard event files, metric rows as CSV, curves and a
+ * confusion matrix as SVG. */
 #ifndef GY_REPORT_H
 #define GY_REPORT_H
 #include "engine/base/file.h"

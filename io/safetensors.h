@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* safetensors.h: named tensors in one file: 8 bytes of header length, a JSON header, raw little-endian data. A header
- * is believed only after every name, type, shape and offset in it was checked against the file: no gap, no overlap,
- * no byte outside. Format: https://huggingface.co/docs/safetensors */
+/* safetensors.h: named tensors in one file: 8 bytes of header length, a JSON header, raw
+ * little-endian data. A header is believed only after every name, type, shape and offset in it was
+ * checked against the file: no gap, no overlap, no byte outside. Format:
+ * https://huggingface.co/docs/safetensors */
 #ifndef GY_SAFETENSORS_H
 #define GY_SAFETENSORS_H
 #include "engine/base/file.h"
@@ -41,9 +42,6 @@ GY_INT const char *gy_st_meta_key(const struct gy_st_file *file, int index); /* 
 GY_INT int gy_st_read_bytes(const struct gy_st_tensor *tensor, size_t from, size_t bytes, void *to, struct gy_error *err); /* as they are */
 /* Elements [first, first + count) as float (F32, F16, BF16, F64); GY_E_FORMAT for others, GY_E_ARG out of range. */
 GY_INT int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int64_t count, float *out,
-                          struct gy_error *err);
-/* The same for I64, I32 and U8. */
-GY_INT int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int64_t *out,
                           struct gy_error *err);
 
 /* Writing: declare all tensors, then supply data in the same order in pieces of any size, then commit. Whole or absent.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements of safetensors data to and from numbers of this machine. Bytes are put together by shifts, so the host's
- * own byte order and alignment do not matter; where they agree with the file's, float data is copied. */
+/* Elements of safetensors data to and from numbers of this machine. Bytes are put together by
+ * shifts, so the host's own byte order and alignment do not matter. Where they agree with the
+ * file's, float data is copied. */
 #include "io/safetensors.h"
 
 #define STV_PIECE 4096 /* bytes that are converted at a time */
@@ -66,13 +67,13 @@ static float (*stv_reader(int type))(uint64_t)
     }
 }
 
-static int stv_check(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int fits, const char *kind,
+static int stv_check(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int fits,
                      struct gy_error *err)
 {
     char show[128];
     if (!fits)
-        return GY_FAIL(err, GY_E_FORMAT, "tensor \"%s\" holds %s, not %s", gy_st_show(show, tensor->name),
-                       tensor->dtype, kind);
+        return GY_FAIL(err, GY_E_FORMAT, "tensor \"%s\" holds %s, not real numbers", gy_st_show(show, tensor->name),
+                       tensor->dtype);
     if (first < 0 || count < 0 || first > tensor->count || count > tensor->count - first)
         return GY_FAIL(err, GY_E_ARG, "tensor \"%s\" has %" PRId64 " elements; %" PRId64 " from %" PRId64
                        " were asked for", gy_st_show(show, tensor->name), tensor->count, count, first);
@@ -101,7 +102,7 @@ GY_INT int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int6
                           struct gy_error *err)
 {
     float (*const reader)(uint64_t) = stv_reader(tensor->type);
-    GY_TRY(stv_check(tensor, first, count, reader != NULL, "real numbers", err));
+    GY_TRY(stv_check(tensor, first, count, reader != NULL, err));
     const int bytes = gy_st_element_bytes(tensor->type);
     unsigned char piece[STV_PIECE];
     if (tensor->type == GY_ST_F32 && stv_host_is_little())
@@ -110,25 +111,6 @@ GY_INT int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int6
         GY_TRY(stv_piece(tensor, first + done, count - done, piece, &part, err));
         for (int64_t i = 0; i < part; i++)
             out[done + i] = reader(stv_load(piece + i * bytes, bytes));
-    }
-    return GY_OK;
-}
-
-GY_INT int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int64_t *out,
-                          struct gy_error *err)
-{
-    const int fits = tensor->type == GY_ST_I64 || tensor->type == GY_ST_I32 || tensor->type == GY_ST_U8;
-    GY_TRY(stv_check(tensor, first, count, fits, "integers", err));
-    const int bytes = gy_st_element_bytes(tensor->type);
-    unsigned char piece[STV_PIECE];
-    for (int64_t done = 0, part; done < count; done += part) {
-        GY_TRY(stv_piece(tensor, first + done, count - done, piece, &part, err));
-        for (int64_t i = 0; i < part; i++) {
-            uint64_t bits = stv_load(piece + i * bytes, bytes);
-            if (tensor->type == GY_ST_I32 && bits >> 31)
-                bits |= 0xFFFFFFFF00000000u;
-            memcpy(&out[done + i], &bits, sizeof bits);
-        }
     }
     return GY_OK;
 }
@@ -165,5 +147,3 @@ GY_INT int gy_st_write_i64(struct gy_st_writer *writer, const int64_t *values, i
     }
     return GY_OK;
 }
-
-#undef STV_PIECE

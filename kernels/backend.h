@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* backend.h: what a device must do for the engine, and what it may offer to those who measure it. All
- * functions of either struct are mandatory; the engine never asks for a name. An op is refused only
- * in prepare, so a running program cannot discover missing support. run only enqueues: it neither
- * allocates nor blocks on anything but the device's own work. */
+/* backend.h: what a device must do for the engine, and what it may offer to those who measure it.
+ * All functions of either struct are mandatory; the engine never asks for a name. An op is refused
+ * only in prepare, so a running program cannot discover missing support. The call run only
+ * enqueues: it neither allocates nor blocks on anything but the device's own work. */
 #ifndef GY_BACKEND_H
 #define GY_BACKEND_H
 #include "engine/base/log.h"
@@ -17,8 +17,9 @@ struct gy_backend_config {
     int pin;         /* CPU: enum gy_pin of engine/base/pin.h */
     /* CUDA alone; texts are read during open only */
     int device;                /* its number, from 0 */
-    int arch;                  /* not 0: no device; kernels for this architecture (90: sm_90) are chosen and can be compiled */
-    const char *emulator;      /* path of the emulator's library, used in place of CUDA's; NULL: a GPU */
+    /* not 0: no device; kernels for this architecture (90: sm_90) are chosen and can be compiled */
+    int arch;
+    const char *emulator; /* path of the emulator's library, used in place of CUDA's; NULL: a GPU */
     const char *cuda_path;     /* folder in which CUDA's libraries are looked for first; NULL */
     const char *kernel_cache;  /* folder of compiled kernels; NULL: the usual one, "off": none */
     const char *kernel_pack;   /* file of compiled kernels; NULL */
@@ -29,15 +30,17 @@ struct gy_caps {
     int host_memory;         /* device addresses may be read by the host */
     unsigned dtypes;         /* bit 1 << enum gy_dtype: usable for activations */
     int threads;
-    const char *machine, *set; /* the processor's model and the kernel set: what block sizes were measured for. machine NULL: none */
-    const char *versions;      /* of a GPU's driver and compiler, as far as they are known; else NULL */
+    /* the processor's model and kernel set, for block sizes. machine NULL: none */
+    const char *machine, *set;
+    const char *versions; /* of a GPU's driver and compiler, as far as they are known; else NULL */
     int processors;            /* of a GPU, each of many warps; else 0 */
 };
 
-/* What the device can do at most, measured. Bytes are counted once when read and once when written. */
+/* What the device can do at most, measured. Bytes read and bytes written count once each. */
 struct gy_ceilings {
-    double f32, bf16;              /* multiply-add peak of all threads, GFLOP/s; bf16: f32's where no instruction does it */
-    double read, copy;             /* GB/s, buffers far beyond the caches: read only; read and written */
+    /* multiply-add peak of all threads, GFLOP/s; bf16: f32's where no instruction does it */
+    double f32, bf16;
+    double read, copy; /* GB/s, buffers far beyond the caches: read only; read and written */
     double cache_read, cache_copy; /* GB/s, buffers inside the last cache */
     double cache_bytes;            /* size of that cache */
 };
@@ -53,30 +56,31 @@ struct gy_block_info {
 enum gy_memory_kind { GY_MEM_DEVICE, GY_MEM_HOST /* pinned where that exists */ };
 enum gy_copy_kind { GY_COPY_TO_DEVICE, GY_COPY_TO_HOST, GY_COPY_ON_DEVICE };
 
-/* A device works off its queues side by side, each in the order of the calls. Ops and programs are in GY_QUEUE_WORK. */
+/* Queues run side by side, each in the order of the calls. GY_QUEUE_WORK has the programs. */
 enum gy_queue { GY_QUEUE_WORK, GY_QUEUE_COPY, GY_QUEUE_PEERS /* what goes to and comes from other ranks */, GY_QUEUES };
 
-/* Marks: a place in a queue for which others can wait. Buckets of gradients have those from GY_MARK_BUCKET on. */
+/* Marks: places in a queue that others can wait for. Gradients' buckets: GY_MARK_BUCKET on. */
 enum gy_mark { GY_MARK_SENT, GY_MARK_TAKEN, GY_MARK_FORWARD, GY_MARK_RESULTS, GY_MARK_UPDATE, GY_MARK_SUMMED, GY_MARK_BUCKET = 8,
                GY_MARK_FETCHED = 72, GY_MARKS = 136 };
 
 /* What measured block sizes and the tools that measure ask of a backend. Training does without. */
 struct gy_backend_lab {
-    /* Measures now, a fraction of a second; takes memory for its duration. GY_E_NOMEM: *out is untouched. */
+    /* Measures now, in a fraction of a second and some memory. GY_E_NOMEM: *out is untouched. */
     int (*ceilings)(void *self, struct gy_ceilings *out);
-    /* Name and range of struct gy_op.block[place]; NULL after the last. Whatever their values, results have the same bits for
-     * any number of threads. */
+    /* Name and range of struct gy_op.block[place]; NULL after the last. Whatever their values,
+     * results have the same bits for any number of threads. */
     const struct gy_block_info *(*block)(int place);
-    /* Values of block[place] worth trying for a prepared op, in values; returns how many, 0 where it does not matter. Without
-     * any_order only such that leave every bit of the result. */
+    /* Values of block[place] worth trying for a prepared op, in values; returns how many, 0 where
+     * it does not matter. Without any_order only such that leave every bit of the result. */
     int (*block_tries)(void *self, const struct gy_op *op, int place, int any_order, int32_t values[GY_BLOCK_TRIES]);
-    /* Name of kernel number index of those that could do the op, any of which prepare takes when op->variant names it; sums may be
-     * taken in another order by each. NULL behind the last, and where the shape alone decides. */
+    /* Name of kernel number index of those that could do the op, any of which prepare takes when
+     * op->variant names it; sums may be taken in another order by each. NULL behind the last, and
+     * where the shape alone decides. */
     const char *(*variant)(void *self, const struct gy_op *op, int index);
-    /* SHA-256 in hex of the kernel that op->variant names, or of the usual one where it is NULL. 0: there is none, or it is not
-     * compiled at run time. Nothing is prepared. */
+    /* SHA-256 in hex of the kernel that op->variant names, or of the usual one where it is NULL. 0:
+     * there is none, or it is not compiled at run time. Nothing is prepared. */
     int (*kernel_hash)(void *self, const struct gy_op *op, char hash[65]);
-    /* Seconds of one run of a placed op, the mean of repeats runs without a pause. GY_E_UNSUPPORTED where there is no clock. */
+    /* Seconds of a run of a placed op, the mean of `repeats`. GY_E_UNSUPPORTED: no clock. */
     int (*time)(void *self, const struct gy_op *op, int repeats, double *seconds, struct gy_error *err);
 };
 
@@ -87,32 +91,36 @@ struct gy_backend {
     /* A backend with host memory returns what the hook gives, aligned to GY_CACHE_LINE, zeroed. */
     int (*mem_get)(void *self, size_t bytes, int kind, void **out, struct gy_error *err);
     void (*mem_put)(void *self, void *ptr, size_t bytes, int kind);
-    /* The caller's memory of the host is from now on as that of mem_get, GY_MEM_HOST, until it is given up; a device that refuses copies
-     * slower. on 0: given up, all queues are empty then. */
+    /* The caller's memory of the host is from now on as that of mem_get, GY_MEM_HOST, until it is
+     * given up; a device that refuses copies slower. on 0: given up, all queues are empty then. */
     void (*pin)(void *self, void *ptr, size_t bytes, int on);
-    /* Chooses a variant from code, shapes, dtype and flags (not from ptr, which is not yet known); fills variant, kernel, plan,
-     * scratch_bytes, and block where it is 0. arena: where the CPU leaves what run reads, for as long as the op is run; a GPU needs none.
-     * GY_E_UNSUPPORTED with a sentence when there is none. */
+    /* Chooses a variant from code, shapes, dtype and flags (not from ptr, which is not yet known);
+     * fills variant, kernel, plan, scratch_bytes, and block where it is 0. arena: where the CPU
+     * leaves what run reads, for as long as the op is run; a GPU needs none. GY_E_UNSUPPORTED with
+     * a sentence when there is none. */
     int (*prepare)(void *self, struct gy_op *op, struct gy_arena *arena, struct gy_error *err);
-    /* After the last prepare and before the first run: what is left to do for all ops prepared so far, such as compiling. */
+    /* Between the last prepare and the first run: what is left for all ops, such as compiling. */
     int (*ready)(void *self, struct gy_error *err);
     int (*run)(void *self, const struct gy_op *op);
-    /* Before and behind the ops of a program, a number below GY_BACKEND_PROGRAMS, whose ops and addresses are the same each time.
-     * begin returns 1 when the device repeats the program by itself: then neither ops nor end follow; 0; or a status. */
+    /* Before and behind the ops of a program, a number below GY_BACKEND_PROGRAMS, whose ops and
+     * addresses are the same each time. begin returns 1 when the device repeats the program by
+     * itself: then neither ops nor end follow; 0; or a status. */
     int (*begin)(void *self, int program, const struct gy_uniform *u);
     int (*end)(void *self, int program);
-    /* What the device's queue has not yet reached is not yet copied: memory of mem_get stays as it is, or is not read, until the host
-     * has waited for it. Other memory of the host is read or written when copy returns. copy: in GY_QUEUE_WORK. */
+    /* What the device's queue has not yet reached is not yet copied: memory of mem_get stays as it
+     * is, or is not read, until the host has waited for it. Other memory of the host is read or
+     * written when copy returns. copy: in GY_QUEUE_WORK. */
     int (*copy)(void *self, void *dst, const void *src, size_t bytes, int kind);
     int (*copy_on)(void *self, int queue, void *dst, const void *src, size_t bytes, int kind);
-    /* mark records the present end of a queue; between begin and end, of GY_QUEUE_WORK, it becomes part of the program and is recorded
-     * each time that the program runs. wait: later work of the queue waits for what was marked last, before the call; not between
-     * begin and end. Nothing was marked: nobody waits. */
+    /* mark records the present end of a queue; between begin and end, of GY_QUEUE_WORK, it becomes
+     * part of the program and is recorded each time that the program runs. wait: later work of the
+     * queue waits for what was marked last, before the call; not between begin and end. Nothing was
+     * marked: nobody waits. */
     int (*mark)(void *self, int queue, unsigned mark);
     int (*wait)(void *self, int queue, unsigned mark);
     int (*poll)(void *self, unsigned mark);  /* 1 done, 0 not yet, < 0 status */
     int (*reach)(void *self, unsigned mark); /* the host waits */
-    int (*sync)(void *self);                 /* until all queues are empty; returns the first error of the work */
+    int (*sync)(void *self); /* until all queues are empty; returns the first error of the work */
     const struct gy_backend_lab *lab;        /* NULL: none */
 };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* op.h: what can be computed. A net becomes flat programs of op records; an op record says which operation, on which
- * shapes, with which tensors (one pointer a role). Everything in a record is constant after open; what changes from
- * step to step stands in one small block, struct gy_uniform, that the record points to.
+/* op.h: what can be computed. A net becomes flat programs of op records; an op record says which
+ * operation, on which shapes, with which tensors (one pointer a role). Everything in a record is
+ * constant after open. What changes from step to step stands in one small block, struct gy_uniform,
+ * that the record points to.
  *
- * Activations are NHWC, convolution weights [K][R][S][C/groups]. A fully connected layer is a convolution of a 1x1 image.
- * Backward ops mirror forward ops; gradients begin with D. ORDER: kernels/op_table.c and kernels/cpu/cpu_backend.c have a row per code. */
+ * Activations are NHWC, convolution weights [K][R][S][C/groups]. A fully connected layer is a
+ * convolution of a 1x1 image. Backward ops mirror forward ops; gradients begin with D. ORDER:
+ * kernels/op_table.c and kernels/cpu/cpu_backend.c have a row per code. */
 #ifndef GY_OP_H
 #define GY_OP_H
 #include "engine/base/base.h"
@@ -75,6 +77,8 @@
  * GY_OP_SHARE_SUMS     SUMS                           SUMS                    mean over the processes
  * GY_OP_SEND           X                              -                       to a reader's stage
  * GY_OP_RECV           -                              Y                       from the maker's stage
+ * GY_OP_PASS           X                              Y                       X to one process, Y from another: engine/plan/split.h
+ * GY_OP_SPLIT          X [RES]                        Y [RES]                 a split layer's columns: there, too
  *
  * Linear models (glm_loss.h), by devices with memory of their own; the CPU refuses them and trains without ops. X is a window of rows
  * (glm_window.h), W the weights, M the dual numbers of the window's rows, Y scores of them. act: gy_glm_loss_id; geom.n: rows worked on at a time, at most;
@@ -95,7 +99,7 @@ enum gy_opcode {
     GY_OP_NORMS, GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW, GY_OP_LAMB,
     GY_OP_CODES, /* of devices */
     GY_OP_BUCKET = GY_OP_CODES, GY_OP_AWAIT, GY_OP_SHARE_STATS, GY_OP_SHARE_SUMS,
-    GY_OP_SEND, GY_OP_RECV,
+    GY_OP_SEND, GY_OP_RECV, GY_OP_PASS, GY_OP_SPLIT,
     GY_OP_ALL_CODES,
     GY_OP_GLM_STEP = GY_OP_ALL_CODES, GY_OP_GLM_STEP_LONG, GY_OP_GLM_BUILD, GY_OP_GLM_SCORES, GY_OP_GLM_SUMS, GY_OP_GLM_SQUARES,
     GY_OP_GLM_END

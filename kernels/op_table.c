@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The op set as data: roles read and written decide how long a tensor lives; the in-place pairs decide which output may take over
- * the memory of an input that dies there. */
+/* The op set as data: roles read and written decide how long a tensor lives. The in-place pairs
+ * decide which output may take over the memory of an input that dies there. */
 #include "kernels/op_table.h"
 
 #define OP_R(role) (1ull << (role))
@@ -70,6 +70,8 @@ static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
     [GY_OP_SHARE_SUMS] = { "share-sums", OP_R(GY_SUMS), OP_R(GY_SUMS), OP_NONE },
     [GY_OP_SEND] = { "send", OP_R(GY_X), 0, OP_NONE },
     [GY_OP_RECV] = { "recv", 0, OP_R(GY_Y), OP_NONE },
+    [GY_OP_PASS] = { "pass", OP_R(GY_X), OP_R(GY_Y), OP_NONE },
+    [GY_OP_SPLIT] = { "split", OP_R(GY_X) | OP_R(GY_RES), OP_R(GY_Y) | OP_R(GY_RES), OP_NONE },
 };
 
 static const char *const op_role_names[GY_ROLES] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* op_table.h: what the engine knows of each op code: name, which roles are read and written, which output may take the place of which
- * input, and how much work it is. One table, in the order of the codes. */
+/* op_table.h: what the engine knows of each op code: its name, the roles that it reads and writes,
+ * its work, and which output may take which input's place. One table, in the order of the codes. */
 #ifndef GY_ENGINE_OP_H
 #define GY_ENGINE_OP_H
 #include "kernels/op.h"
@@ -13,9 +13,9 @@ struct gy_op_row {
 
 GY_INT const struct gy_op_row *gy_op_row(int code);
 GY_INT const char *gy_role_name(int role);
-/* An activation. A clamp goes through the vector kernels: its gradient is dy where y is inside lo
- * and hi, else 0. A curve is a loop of its own: its slope is slope0 + y (slope1 - square y) of its
- * output y, and its parameter below 0 where it bends there. */
+/* An activation. A clamp goes through the vector kernels, and its gradient is dy where y is inside
+ * lo and hi, else 0. A curve is a loop of its own, and its slope is slope0 + y (slope1 - y) of its
+ * output y. */
 struct gy_act_row {
     const char *name;
     enum { GY_ACT_IS_CLAMP = 1, GY_ACT_IS_CURVE } kind;
@@ -37,7 +37,8 @@ static inline float gy_act_slope(int act, float param, float y)
 }
 GY_INT size_t gy_dtype_bytes(int dtype);
 GY_INT int64_t gy_op_flops(const struct gy_op *op);   /* multiplications and additions */
-GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom); /* all roles empty */
+/* all roles empty */
+GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom);
 
 /* Kinds of ops, as tables and predictions know them. */
 enum gy_op_kinds {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* api_null.h: every public function, called with one of its pointers NULL and the others as they should be (t_api_null.c has the table). */
+/* api_null.h: every public function, called with one of its pointers NULL and the others as they
+ * should be (t_api_null.c has the table). */
 #ifndef GY_API_NULL_H
 #define GY_API_NULL_H
 #include "engine/gyre_job.h"

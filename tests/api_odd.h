@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* api_odd.h: what public calls of t_api_null.c need, and misuse of them other than NULL pointers: members that are missing, numbers out of range.
- * Each must be refused with a sentence. */
+/* api_odd.h: what public calls of t_api_null.c need, and misuse of them other than NULL pointers:
+ * members that are missing, numbers out of range. Each must be refused with a sentence. */
 #ifndef GY_API_ODD_H
 #define GY_API_ODD_H
 #include "engine/gyre_job.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of the input side on one core: decoding, then decoding and augmentation (random resized crop to 224, flip), from a folder of
- * JPEG files and from packed records, beside libjpeg-turbo where its header and library are here. All variants take turns; the
- * median of the rounds counts. Then the loader as training uses it, by threads. Not part of the tests.
+/* Speed of the input side on one core: decoding, then decoding and augmentation (random resized
+ * crop to 224, flip), from a folder of JPEG files and from packed records, beside libjpeg-turbo
+ * where its header and library are here. All variants take turns; the median of the rounds counts.
+ * Then the loader as training uses it, by threads. Not part of the tests.
  *
- * bench_loader [FOLDER with a folder of images per class] [rounds]; without a folder: the photographs and the CIFAR images of
- * GYRE_TEST_DATA. */
+ * bench_loader [FOLDER with a folder of images per class] [rounds]; without a folder: the
+ * photographs and the CIFAR images of GYRE_TEST_DATA. */
 #include "engine/base/clock.h"
 #include "io/images/augment.h"
 #include "tests/data_files.h"

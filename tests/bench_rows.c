@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of converting rows: bench_rows FILE... (with --zero-based, --format NAME, --threads N before a file) prints for each file the text's MB a second and
- * core, with the block file written to $TMPDIR, and then how fast its blocks are read again, in GB a second of packed bytes and of unpacked ids. Least of
- * several runs. */
+/* Speed of converting rows: bench_rows FILE... (with --zero-based, --format NAME, --threads N
+ * before a file) prints for each file the text's MB a second and core, with the block file written
+ * to $TMPDIR, and then how fast its blocks are read again, in GB a second of packed bytes and of
+ * unpacked ids. Least of several runs. */
 #include "engine/base/clock.h"
 #include "io/rows/blocks_file.h"
 #include "io/rows/rows_text.h"

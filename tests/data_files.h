@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data_files.h: small files for the tests of data sets: a temporary folder, files with given bytes, an IDX pair, images
- * whose pixels are known by formula. */
+/* data_files.h: small files for the tests of data sets: a temporary folder, files with given bytes,
+ * an IDX pair, images whose pixels are known by formula. */
 #ifndef GY_DATA_FILES_H
 #define GY_DATA_FILES_H
 #include <dirent.h>

@@ -149,6 +149,8 @@ if "$GYRE" kernels "$TMP/small.net" --arch 80 --batch 8 >"$out" 2>"$err"; then
     export GYRE_KERNEL_PACK GYRE_KERNEL_CACHE
     expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --arch 90 --log info
     if grep -q 'compiling kernels\|compiled [0-9]* kernels' "$err"; then bad "something was compiled in spite of the pack"; else ok; fi
+    expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --arch 80
+    says "$err" 'the pack of [0-9]* kernels lacks [0-9]* that sm_80 needs; they are compiled'
     unset GYRE_KERNEL_PACK
     expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --arch 90 --log info
     says "$err" 'compiled [0-9]* kernels' # without it, it was

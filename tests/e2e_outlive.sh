@@ -3,10 +3,11 @@
 # gyre launch --elastic: processes that are lost are named, the others go on, newcomers join, rank 0
 # may be lost; always to the file of a run that nobody disturbed. Bad input gets a sentence.
 . "$(dirname "$0")/e2e.inc"
+. "$(dirname "$0")/strike.inc"
 make_images "$TMP/data/train" 4 64 20 1
 make_images "$TMP/data/test" 4 5 20 2
 tiny_net >"$TMP/tiny.net"
-steps=1920
+steps=480
 last=checkpoint-$steps.safetensors
 
 # train FOLDER OPTIONS...
@@ -17,11 +18,11 @@ train()
     "$GYRE" train "$TMP/tiny.net" "$TMP/data" --steps $steps --pad-crop 2 --flip --mixup .2 --shards 4 \
         --batch 4 --threads 1 --keep 99 --test-data none --log info --out "$folder" "$@"
 }
-# launch RANKS MIN:MAX DIE FOLDER
+# launch RANKS MIN:MAX FOLDER
 launch()
 {
-    GYRE_DIE=$3 "$GYRE" launch --ranks "$1" --elastic "$2" --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" \
-        --steps $steps --pad-crop 2 --flip --mixup .2 --shards 4 --batch 4 --keep 99 --test-data none --log info --out "$4"
+    "$GYRE" launch --ranks "$1" --elastic "$2" --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" \
+        --steps $steps --pad-crop 2 --flip --mixup .2 --shards 4 --batch 4 --keep 99 --test-data none --log info --out "$3"
 }
 
 expect 0 train "$TMP/one"
@@ -33,14 +34,18 @@ expect 0 "$GYRE" launch --ranks 3 --threads 1 -- "$GYRE" train "$TMP/tiny.net" "
 same "$TMP/one/$last" "$TMP/three/$last"
 
 # ---- a worker is lost, is replaced, and its successor joins
-expect 0 launch 3 1:3 1:80 "$TMP/worker"
+strike "$TMP/worker" 40 1
+expect 0 launch 3 1:3 "$TMP/worker"
+struck
 same "$TMP/one/$last" "$TMP/worker/$last"
 says "$err" 'rank 1 (process [0-9]*) was ended by signal 9; 2 go on'
 says "$err" 'is started as rank 3 and joins them'
 says "$err" 'rank 1 on .* has ended.*; [23] of 3 ranks go on behind step [0-9]*, [0-9]* ms later'
 
 # ---- rank 0 is lost: another tests, writes and reports from then on
-expect 0 launch 3 1:3 0:80 "$TMP/leader"
+strike "$TMP/leader" 40 0
+expect 0 launch 3 1:3 "$TMP/leader"
+struck
 same "$TMP/one/$last" "$TMP/leader/$last"
 says "$err" 'rank 0 (process [0-9]*) was ended by signal 9; 2 go on'
 says "$out" '^checkpoint: '
@@ -50,18 +55,58 @@ cut -d, -f1-5 "$TMP/leader/metrics.csv" >"$TMP/got.csv"
 same "$TMP/want.csv" "$TMP/got.csv"
 
 # ---- one after the other, newcomers too, until nobody of the first is left
-expect 0 launch 2 1:2 1:80,0:200,2:300 "$TMP/all"
-same "$TMP/one/$last" "$TMP/all/$last"
-says "$err" '[0-9] ranks go on behind step [0-9]*; they were 1'
+steps=1920
+expect 0 train "$TMP/long"
+joined='[:;] 2 \(of [0-9] \)\?ranks go on behind step'
+(
+    soon has_rows "$TMP/all" 40 && lose_ranks "$TMP/all" 1 && soon has_said "$joined" 1 && lose_ranks "$TMP/all" 0 &&
+        soon has_said "$joined" 2 && lose_ranks "$TMP/all" 2
+) &
+striker=$!
+expect 0 launch 2 1:2 "$TMP/all"
+struck
+same "$TMP/long/checkpoint-$steps.safetensors" "$TMP/all/checkpoint-$steps.safetensors"
+steps=480
 
 # ---- started by train itself
-GYRE_DIE=1:80 expect 0 train "$TMP/itself" --ranks 3 --elastic 1:3
+strike "$TMP/itself" 40 1
+expect 0 train "$TMP/itself" --ranks 3 --elastic 1:3
+struck
 same "$TMP/one/$last" "$TMP/itself/$last"
 says "$err" 'rank 1 (process [0-9]*) was ended by signal 9; 2 go on'
 
+# ---- one at any time, also while they meet and behind the last step: the same bits; or, before the first step, a sentence
+seed=$(date +%s)
+for i in 1 2 3 4; do
+    rank=$(((seed + i) % 3))
+    later=$(awk -v seed=$((seed + i)) 'BEGIN { srand(seed); printf "%.3f", rand() * 1.5 }')
+    rm -rf "$TMP/any"
+    (
+        sleep "$later"
+        victim=$(rank_of "$TMP/any" $rank)
+        [ -z "$victim" ] || kill -9 "$victim"
+    ) &
+    striker=$! got=0
+    timeout 120 "$GYRE" launch --ranks 3 --elastic 1:3 --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --steps 64 \
+        --shards 4 --batch 4 --log info --out "$TMP/any" >"$out" 2>"$err" </dev/null || got=$?
+    wait $striker
+    [ -s "$TMP/short/checkpoint-64.safetensors" ] || "$GYRE" train "$TMP/tiny.net" "$TMP/data" --steps 64 --shards 4 --batch 4 \
+        --threads 1 --out "$TMP/short" >/dev/null 2>&1
+    if [ $got = 0 ]; then
+        same "$TMP/short/checkpoint-64.safetensors" "$TMP/any/checkpoint-64.safetensors"
+    elif [ $got != 124 ] && [ ! -s "$TMP/any/metrics.csv" ] && grep -q -E "rank $rank .*(has ended|was lost)" "$err"; then
+        ok
+    else
+        bad "code $got, rank $rank killed after $later s (seed $seed)"
+        tail -n 5 "$err"
+    fi
+done
+
 # ---- fewer than MIN: each says so, the worst end's code
 got=0
-launch 2 2:2 1:80 "$TMP/few" >"$out" 2>"$err" || got=$?
+strike "$TMP/few" 40 1
+launch 2 2:2 "$TMP/few" >"$out" 2>"$err" || got=$?
+struck
 [ $got = 137 ] && ok || bad "code $got with too few"
 says "$err" '1 of 2 ranks are left; the job needs 2'
 
@@ -76,8 +121,6 @@ expect 2 "$GYRE" train "$TMP/tiny.net" "$TMP/data" --elastic 1:2 --out "$TMP/bad
 says "$err" 'needs shards'
 expect 2 train "$TMP/bad" --elastic 1:8
 says "$err" 'a job of up to 8 ranks needs as many shards; there are 4'
-GYRE_DIE=0:x expect 2 train "$TMP/bad" --elastic 1:4
-says "$err" 'GYRE_DIE'
 GYRE_JOIN=127.0.0.1:1 GYRE_KEY_FILE=/nowhere GYRE_RANK=7 GYRE_RANKS=9 expect 3 train "$TMP/bad" --elastic 1:4
 says "$err" '/nowhere'
 finish

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Parameter servers through launch and mpirun: the checkpoint of one process, also after a resume on
-# other numbers of workers; records that are replayed; a worker that is lost, of whom the others say
-# so and go on, and a server without which nobody does; roles that do not add up.
+# other numbers of workers; records that are replayed; workers that are lost, also the one that tests
+# and saves: the others say so and go on, and one that is started again joins them; a server without
+# which nobody goes on; roles that do not add up.
 . "$(dirname "$0")/e2e.inc"
+. "$(dirname "$0")/strike.inc"
 make_images "$TMP/data/train" 4 20 20 1
 make_images "$TMP/data/test" 4 5 20 2
 tiny_net >"$TMP/tiny.net"
@@ -65,33 +67,102 @@ json
 says "$out" '"event":"servers","gradients":[0-9]*,"late":[0-9]*,"staleness":\[[1-9][0-9]*,0,'
 
 # ---- who is lost
-# lose RANK FOLDER: kills it once the folder has a checkpoint
-lose()
-{
-    tries=0
-    while [ -z "$(newest "$TMP/$2" 2>/dev/null)" ] && [ $tries -lt 600 ]; do
-        tries=$((tries + 1))
-        sleep 0.05
-    done
-    for process in $(pgrep -f "train $TMP/tiny.net .*$TMP/$2 "); do
-        if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q "^GYRE_RANK=$1\$"; then kill -9 "$process"; fi
-    done
-}
 for how in 'async' 'server --backup 1'; do
-    lose 1 lost &
+    strike "$TMP/lost" 10 2
     # shellcheck disable=SC2086
     expect 0 servers 3 1 lost --steps 3000 --schedule constant --lr .01 --test-data none --checkpoint-every 50 --overwrite --sync $how
-    wait
-    says "$err" 'rank 1 .*; the other workers go on'
+    struck
+    says "$err" 'rank 2 .*; the other workers go on'
     there "$TMP/lost/checkpoint-3000.safetensors"
     rm -rf "$TMP/lost"
 done
-lose 3 lost &
+strike "$TMP/lost" 10 0
 got=0
 servers 3 1 lost --steps 100000 --schedule constant --lr .01 --test-data none --checkpoint-every 50 --sync async >"$out" 2>"$err" || got=$?
-wait
+struck
 [ $got != 0 ] && ok || bad 'without its server a run ended well'
-says "$err" 'rank 3 on .* has ended'
+says "$err" 'rank 0 on .* has ended'
+
+# any worker, the one that tests and saves as well, at any time: the others end well
+seed=${SEED:-1}
+for _ in 1 2 3 4 5 6; do
+    seed=$((seed * 69069 % 1000003 + 1))
+    who=$((1 + seed % 3)) rows=$((1 + seed / 3 % 300))
+    case $((seed / 7 % 3)) in 0) how=server ;; 1) how='server --backup 1' ;; *) how=async ;; esac
+    [ $((seed % 5)) -gt 1 ] || who=1
+    rm -rf "$TMP/die"
+    strike "$TMP/die" $rows $who
+    # shellcheck disable=SC2086
+    expect 0 servers 3 1 die --steps 3000 --schedule constant --lr .01 --json --sync $how
+    struck
+    says "$err" "rank $who .*; the other workers go on"
+    says "$out" '"lost_workers":1,'
+    there "$TMP/die/checkpoint-3000.safetensors"
+    "$GYRE" eval "$TMP/die/checkpoint-3000.safetensors" "$TMP/data/test" >"$TMP/eval" 2>&1 ||
+        bad "seed $seed: no checkpoint of the others ($how, $who behind row $rows)"
+    [ "$(tail -n 1 "$TMP/die/metrics.csv" | cut -d, -f1)" = 3000 ] ||
+        bad "seed $seed: the last row is of another step ($how, $who behind row $rows)"
+done
+got=0
+strike "$TMP/shards" 20 1
+servers 4 1 shards --shards 4 --steps 6000 --schedule constant --lr .01 --sync server >"$out" 2>"$err" || got=$?
+struck
+[ $got != 0 ] && ok || bad 'without a worker that has shards a run ended well'
+[ "$(grep -c 'rank 1 on .* has ended; .*; no other worker has its shards' "$err")" = 4 ] ||
+    bad 'not on every rank'
+
+# ---- a worker that was lost is started again, joins at a step's border, and gives gradients
+# back SHAPE STEPS HOW...
+back()
+{
+    shape=$1 steps=$2
+    shift 2
+    # shellcheck disable=SC2086
+    "$GYRE" launch $shape --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 4 --out "$TMP/back" --steps "$steps" \
+        --schedule constant --lr .01 --test-data none --checkpoint-every 1000 --json --sync "$@"
+}
+for how in server async 'async --staleness 1' 'server --backup 1'; do
+    rm -rf "$TMP/back"
+    strike "$TMP/back" 10 2
+    # shellcheck disable=SC2086
+    expect 0 back '--workers 3 --servers 1 --elastic 2:4' 6000 $how
+    struck
+    says "$err" 'rank 2 .* has ended.*; the other workers go on'
+    says "$err" '1 worker joined behind step [0-9]*'
+    says "$out" '"lost_workers":1,"joined_workers":1,"gradients_of_joined":[1-9]'
+    there "$TMP/back/checkpoint-6000.safetensors"
+done
+# worker 0, then the one that took its place, then who leads and one that joined; with two servers
+rm -rf "$TMP/back"
+(
+    folder=$TMP/back joined='joined behind step'
+    soon has_rows "$folder" 10 && lose_ranks "$folder" 2 && soon has_said "$joined" 1 && lose_ranks "$folder" 5 &&
+        soon has_said "$joined" 2 && lose_ranks "$folder" 3 6
+) &
+striker=$!
+expect 0 back '--workers 3 --servers 2 --elastic 3:5' 12000 async
+struck
+says "$out" '"lost_workers":4,"joined_workers":4,"gradients_of_joined":[1-9]'
+there "$TMP/back/checkpoint-12000.safetensors"
+"$GYRE" eval "$TMP/back/checkpoint-12000.safetensors" "$TMP/data/test" >"$TMP/eval" 2>&1
+says "$TMP/eval" 'top'
+# one that comes back with another batch is of another run: it says so and goes, the others go on
+cat >"$TMP/strange.sh" <<END
+exec "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch \${GYRE_JOIN:+1}4 --out "$TMP/back" --steps 6000 --schedule constant --lr .01 \
+    --test-data none --checkpoint-every 1000 --sync async
+END
+rm -rf "$TMP/back"
+strike "$TMP/back" 10 2
+expect 0 "$GYRE" launch --workers 3 --servers 1 --elastic 2:4 --threads 1 -- sh "$TMP/strange.sh"
+struck
+says "$err" 'is of another run'
+there "$TMP/back/checkpoint-6000.safetensors"
+rm -rf "$TMP/back"
+got=0
+strike "$TMP/back" 10 1 2
+back '--workers 2 --servers 1 --elastic 2:3' 6000 server >"$out" 2>"$err" || got=$?
+struck
+[ $got != 0 ] || [ "$(grep -c 'joined behind' "$err")" -gt 0 ] || bad 'without workers a run ended well'
 
 # ---- roles that do not add up
 refused() # SENTENCE COMMAND...
@@ -110,6 +181,7 @@ refused 'the job was started with 1 servers' servers 2 1 bad --sync server --ser
 refused 'there may be 0 to 1' servers 2 1 bad --sync server --backup 2
 refused '--staleness is for --sync async' servers 2 1 bad --sync server --staleness 2
 refused 'take one of both' servers 2 1 bad --sync async --record a --replay b
+refused 'has no record that could be replayed' servers 2 1 bad --sync async --record a --elastic 2:3
 refused 'take fewer servers' servers 2 20 bad --sync server
 refused 'clip_norm with parameter servers' servers 2 1 bad --sync server --clip 1
 refused 'needs the sums of them all' servers 2 1 bad --sync async --shards 2

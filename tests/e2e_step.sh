@@ -21,6 +21,11 @@ else
     says "$out" '^tap = [0-9]'                # a variable of its loop
     says "$out" '#1 .*\(a512\|avx2\)_gemm_[0-9]*_[124] (.*tile_kind\.inc:'
     says "$out" '^checkpoint:'
+    expect 0 gdb -nx -batch -ex 'break a512_pool_max' -ex 'break avx2_pool_max' -ex run -ex 'next 4' -ex 'print *a' \
+        -ex 'info locals' --args "$GYRE" train lenet5 "$TMP/small" --threads 1 --batch 4 --steps 1 --test-data none --out "$TMP/pool"
+    says "$out" 'Breakpoint [12]\(\.[0-9]*\)\?, \(a512\|avx2\)_pool_max (.*kernels/cpu/isa/pool\.inc:[0-9]'
+    says "$out" '= {.* row_pitch = [1-9]'
+    says "$out" '^c = [0-9]'
 fi
 emulator=$(dirname "$GYRE")/libgyre-emu.so
 if [ ! -f "$emulator" ]; then

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a block file. What opens must keep its promises: labels rise and are all rows' labels, and every block is refused with a
- * sentence or has the rows that the index says, whose arrays can be read whole and whose ids rise below the number of features. Checksums are not
+/* Fuzz target: any bytes as a block file. What opens must keep its promises: labels rise and are
+ * all rows' labels, and every block is refused with a sentence or has the rows that the index says,
+ * whose arrays can be read whole and whose ids rise below the number of features. Checksums are not
  * compared in this build. */
 #include "io/rows/blocks.h"
 #include "io/rows/blocks_file.h"

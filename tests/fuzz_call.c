@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: the handshake of a connection, from either side. The other side says what it must, with some of its bytes changed, cut or put in; or it
- * says any bytes. Only what was not changed at all is agreed to; no more is read than the handshake has; whoever is turned away is told why. The system's
- * random bytes are the same in every run, so the files that make them are part of this one. */
+/* Fuzz target: the handshake of a connection, from either side. The other side says what it must,
+ * with some of its bytes changed, cut or put in; or it says any bytes. Only what was not changed at
+ * all is agreed to; no more is read than the handshake has; whoever is turned away is told why. The
+ * system's random bytes are the same in every run, so the files that make them are part of this
+ * one. */
 #include "net/transport/auth.h"
 #define gy_net_random auth_net_random
 GY_INT int auth_net_random(unsigned char *out, size_t count, struct gy_error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a checkpoint of a net, or, after a first byte that is odd, as lines "key=value" of its metadata: a good checkpoint with
- * these counters, texts and notes instead of its own, a key alone taken away. What does not fit changes no counter; what is taken has counters and
- * sums that can be, and saved and loaded again it is the same. */
+/* Fuzz target: any bytes as a checkpoint of a net, or, after a first byte that is odd, as lines
+ * "key=value" of its metadata: a good checkpoint with these counters, texts and notes instead of
+ * its own, a key alone taken away. What does not fit changes no counter; what is taken has counters
+ * and sums that can be, and saved and loaded again it is the same. */
 #include "engine/run/engine.h"
 #include "engine/train/train_notes.h"
 #include "io/safetensors.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_file.h: an input as a file, for what is read by its path. A folder of the process, in memory where the system has one there, goes with it. */
+/* fuzz_file.h: an input as a file, for what is read by its path. A folder of the process, in memory
+ * where the system has one there, goes with it. */
 #ifndef FUZZ_FILE_H
 #define FUZZ_FILE_H
 #include "engine/base/file.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as the checkpoint of a linear training. Two bytes say how many bytes the first rank's file has, the rest is the second's.
- * What is taken has finite numbers, and written and read again it is the same. */
+/* Fuzz target: any bytes as the checkpoint of a linear training. Two bytes say how many bytes the
+ * first rank's file has, the rest is the second's. What is taken has finite numbers, and written
+ * and read again it is the same. */
 #include "engine/glm/glm_checkpoint.h"
 #include "tests/fuzz_file.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as an IDX file, plain or in .gz wrapping. What is accepted must fill exactly the bytes given.
+/* Fuzz target: any bytes as an IDX file, plain or in .gz wrapping. What is accepted must fill
+ * exactly the bytes given.
  */
 #include "io/images/data_set.h"
 

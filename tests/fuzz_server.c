@@ -61,6 +61,8 @@ static void fuzz_frames(const uint8_t *bytes, size_t count)
         }
         if (bytes[at] & 64)
             gy_ledger_gone(&ledger, w);
+        if ((bytes[at] & 96) == 32 && entry[w].gone)
+            gy_ledger_back(&ledger, w, bytes[at] >> 4 & 1);
         if (gy_server_check(&frame, &want, &err) != GY_OK) {
             FUZZ_REQUIRE(err.text[0] != 0);
             continue;

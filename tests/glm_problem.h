@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_problem.h: linear models drawn at random: rows, labels, weights and every option of training, as a text of one line and back. And the way back: a
- * problem on which something fails, made as small as it still fails. */
+/* glm_problem.h: linear models drawn at random: rows, labels, weights and every option of training,
+ * as a text of one line and back. And the way back: a problem on which something fails, made as
+ * small as it still fails. */
 #ifndef GY_GLM_PROBLEM_H
 #define GY_GLM_PROBLEM_H
 #include "tests/random_net.h"

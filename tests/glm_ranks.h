@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_ranks.h: a function run by several processes that are the ranks of one job, and memory in which they leave what they found. */
+/* glm_ranks.h: a function run by several processes that are the ranks of one job, and memory in
+ * which they leave what they found. */
 #ifndef GY_GLM_RANKS_H
 #define GY_GLM_RANKS_H
 #include <errno.h>

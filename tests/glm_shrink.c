@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a linear problem on which something fails smaller: plainer options, fewer rows, columns and entries, shorter numbers. What still fails is the problem
- * from then on. */
+/* Makes a linear problem on which something fails smaller: plainer options, fewer rows, columns and
+ * entries, shorter numbers. What still fails is the problem from then on. */
 #include "engine/base/clock.h"
 #include "tests/glm_problem.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_truth.h: linear models a second time, slow and exact, in long double: the objective of given weights, and an interval that holds the optimum. It knows
- * the problem alone and shares nothing with the engine. */
+/* glm_truth.h: linear models a second time, slow and exact, in long double: the objective of given
+ * weights, and an interval that holds the optimum. It knows the problem alone and shares nothing
+ * with the engine. */
 #ifndef GY_GLM_TRUTH_H
 #define GY_GLM_TRUTH_H
 #include "tests/glm_problem.h"

@@ -4,6 +4,7 @@
 # holds gyre, bench_gpu and tests/. Parts: probe head rows nets layers train why peer sanitizer.
 # A part has a time limit and a log of its own, and never stops the next. OUT gets report.txt, which
 # grows line by line, and all.tgz with every log and CSV, made again after each part.
+# Ends with 0, with 1 when anything failed, with 143 when it was stopped; a line of the report has the status of what failed.
 # Variables: GPU_PACK (what './build.sh gpu-pack' made: compiled kernels and images), GPU_DEVICE (cuda),
 # GPU_EACH (one in so many op cases, 32), GPU_ROWS (a pattern of rows, all), GPU_NET and GPU_BATCH (of head and layers, resnet50 and 256),
 # GPU_SECONDS (limits of all parts in per cent, 100).
@@ -38,7 +39,9 @@ step()
     limited "$seconds" "$@" >"$work/$name.log" 2>&1
     status=$?
     ! grep -q '^skipped' "$work/$name.log" || status=77 # here nothing may be passed over
-    say "$(verdict $status) $name, $(($(date +%s) - started)) s: $(tail -n 1 "$work/$name.log")"
+    what="$name, $(($(date +%s) - started)) s"
+    [ "$status" = 0 ] || what="$what, exit status $status"
+    say "$(verdict $status) $what: $(tail -n 1 "$work/$name.log")"
     [ "$status" = 0 ] && return 0
     failed=$((failed + 1))
     grep -vE '^  after ' "$work/$name.log" | tail -n 8 | head -n 7 | sed 's/^/    /' >>"$report"
@@ -66,6 +69,12 @@ probe()
         say "GYRE_CUDA_PATH is $python from here on"
     fi
     step device 60 "$folder/gyre" plan lenet5 --device "$device"
+    arch=$(sed -n 's/^net .*, \(sm_[0-9]*\), .*/\1/p' "$work/device.log")
+    packed=$(cat "$work/pack/arch" 2>/dev/null) || packed=$arch
+    if [ -n "$arch" ] && [ "$packed" != "$arch" ]; then
+        failed=$((failed + 1))
+        say "failed  pack: $GPU_PACK has kernels for $packed, the device is $arch: they are compiled here"
+    fi
 }
 
 # The headline first, so that nothing that fails later can take it.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # gpu_pack.sh FILE FOLDER WORK IMAGES ARCH: an archive of what gpu.sh would else make or lack on a machine
 # without a network: kernels of the op test and of the nets of gpu_nets.txt, compiled for ARCH, and
-# the images of IMAGES, unpacked. FOLDER holds gyre and tests/; WORK is written anew.
+# the images of IMAGES, unpacked; the file arch says for which. FOLDER holds gyre and tests/; WORK is written anew.
 set -eu
 file=$1 folder=$2 work=$3 images=$4 arch=$5
 rm -rf "$work"
@@ -17,5 +17,6 @@ export GYRE_KERNEL_CACHE
 while read -r net batch type; do
     "$folder/gyre" kernels "$net" --arch "$arch" --batch "$batch" --dtype "$type" | tail -n 1
 done <tests/gpu_nets.txt
-tar cJf "$file.new" -C "$work" kernels images
+echo "sm_$arch" >"$work/arch"
+tar cJf "$file.new" -C "$work" arch kernels images
 mv "$file.new" "$file"

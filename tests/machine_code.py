@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-CLOCK, PROCESSORS, FLOPS, L2, ISSUE, LAUNCH = 1.75e9, 132, 790e12, 8.3e12, 0.7, 2.5e-6
+CLOCK, PROCESSORS, FLOPS, L2, ISSUE, LAUNCH, DRAM = 1.75e9, 132, 790e12, 8.3e12, 0.7, 2.5e-6, 2.84e12
 NET = ["resnet50", "--arch", "90", "--batch", "256", "--dtype", "bf16"]
 HASH = re.compile(r"^[0-9a-f]{12}$")
 
@@ -49,11 +49,11 @@ def launches(gyre, cache):
     for line in run(gyre, cache, NET).split("\n"):
         w = line.split()
         at = [i for i, x in enumerate(w) if HASH.match(x)]
-        if "conv_wgmma.cu" not in line or line.startswith("eval") or not at:
+        if ("conv_wgmma.cu" not in line and "conv_mma_lines" not in line) or line.startswith("eval") or not at:
             continue
         grid = [int(x) for x in w[at[0] + 1].split("x")]
         out.append({"op": w[2], "layer": w[3], "entry": w[at[0] - 1], "hash": w[at[0]], "grid": grid,
-                    "shared": int(w[at[0] + 3])})
+                    "threads": int(w[at[0] + 2]), "shared": int(w[at[0] + 3])})
     return out
 
 
@@ -71,8 +71,8 @@ def images(gyre, cache):
     return out
 
 
-def disassemble(tool, image):
-    """instructions of conv_wgmma, and where its labels stand"""
+def disassemble(tool, image, entry="conv_wgmma"):
+    """instructions of a kernel, and where its labels stand"""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as f:
         f.write(image)
         f.flush()
@@ -80,7 +80,7 @@ def disassemble(tool, image):
     code, label, inside = [], {}, False
     for line in text.split("\n"):
         if line.startswith(".text."):
-            inside = line.strip() == ".text.conv_wgmma:"
+            inside = line.strip() == ".text.%s:" % entry
         name = re.match(r"(\.L_x_\d+):", line)
         word = re.match(r"\s+/\*[0-9a-f]+\*/\s+(.*?);", line)
         if inside and name:
@@ -109,6 +109,13 @@ def counts(code, label, trips):
             sum("F2FP" in x for x in code))
 
 
+def copy_of_image(code, launch):
+    """seconds of the stem's copy: 224 x 224 x 3 read, 230 x 230 x 4 written, of 16 bits; or its instructions"""
+    moved = 256 * 2 * (224 * 224 * 3 + 230 * 230 * 4) / DRAM
+    warps = launch["grid"][0] * launch["threads"] / 32
+    return max(moved, warps * len(code) / (4 * PROCESSORS) / ISSUE / CLOCK) + LAUNCH
+
+
 def width_of(op, shared):
     """rows and columns of a tile, from its shared memory"""
     for rows, cols, stages in ((128, 64, 5), (128, 128, 4), (128, 256, 3), (64, 192, 4)):
@@ -135,6 +142,9 @@ def build(name, gyre, cache, tool):
     """what a build's launches cost: rows of kinds, and sums by op"""
     shapes, code, kinds, sums = geometry(), images(gyre, cache), {}, {}
     for x in launches(gyre, cache):
+        if x["entry"] == "conv_mma_lines" and x["op"] == "conv-wgrad": # forward's copies and rounds weights, too
+            body = disassemble(tool, code[x["hash"]], x["entry"])[0]
+            sums["stem's copies"] = 2 * copy_of_image(body, x)
         if x["layer"] not in shapes:
             continue
         side, channels, taps, filters, stride = shapes[x["layer"]]

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* net_algorithms.h: names of algorithms for loops of tests, from the table of net/schedule: a new row is tested as it is. */
+/* net_algorithms.h: names of algorithms for loops of tests, from the table of net/schedule: a new
+ * row is tested as it is. */
 #ifndef GY_NET_ALGORITHMS_OF_TESTS_H
 #define GY_NET_ALGORITHMS_OF_TESTS_H
 #include "net/schedule/algorithms.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* op_check.h: holds every output of a case against the truth, as far off as tools/lab/op_bound.h allows. A value that is not a
- * number must stay so and infect no other. */
+/* op_check.h: holds every output of a case against the truth, as far off as tools/lab/op_bound.h
+ * allows. A value that is not a number must stay so and infect no other. */
 #ifndef GY_OP_CHECK_H
 #define GY_OP_CHECK_H
 #include "tools/lab/op_bound.h"

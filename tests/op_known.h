@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* op_known.h: the truth itself against PyTorch: forward ops and updates on inputs that both compute by one formula
- * (tests/peer/op_values.py). Backward ops are held by central differences (op_gradient.h). */
+/* op_known.h: the truth itself against PyTorch: forward ops and updates on inputs that both compute
+ * by one formula (tests/peer/op_values.py). Backward ops are held by central differences
+ * (op_gradient.h). */
 #ifndef GY_OP_KNOWN_H
 #define GY_OP_KNOWN_H
 #include "tests/op_check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* op_run.h: runs one case on a backend, apart or in place; and plants faults: kernels that are wrong on purpose, which
- * the comparison must notice. */
+/* op_run.h: runs one case on a backend, apart or in place; and plants faults: kernels that are
+ * wrong on purpose, which the comparison must notice. */
 #ifndef GY_OP_RUN_H
 #define GY_OP_RUN_H
 #include "tests/op_check.h"

@@ -58,7 +58,7 @@ void random_net_words(const struct gy_node *node, char *words, size_t room)
     switch (node->layer) {
     case GY_LAYER_INPUT: words_put(&w, " %dx%dx%d", g->p, g->q, g->k); break;
     case GY_LAYER_CONV: case GY_LAYER_MAXPOOL: case GY_LAYER_AVGPOOL: shrink_window(&w, node); break;
-    case GY_LAYER_LINEAR: words_put(&w, " %d%s", g->k, node->bias >= 0 ? "" : " nobias"); break;
+    case GY_LAYER_LINEAR: words_put(&w, " %d%s%s", g->k, node->bias >= 0 ? "" : " nobias", node->split ? " split" : ""); break;
     case GY_LAYER_BN:
         if (node->f[0] != 1e-5f || node->f[1] != 0.1f)
             words_put(&w, " eps %.9g momentum %.9g", a, b);

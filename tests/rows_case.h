@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rows_case.h: what tests of text that becomes rows share: a conversion from memory, its rows as text, random rows, and a folder for files. */
+/* rows_case.h: what tests of text that becomes rows share: a conversion from memory, its rows as
+ * text, random rows, and a folder for files. */
 #ifndef GY_ROWS_CASE_H
 #define GY_ROWS_CASE_H
 #include "engine/base/text.h"

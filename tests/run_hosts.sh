@@ -6,6 +6,7 @@
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 . "$(dirname "$0")/hosts.inc"
+. "$(dirname "$0")/strike.inc"
 if ! hosts_up 4; then
     skip "$why"
     finish
@@ -61,18 +62,64 @@ if [ "$halving" -lt "$flat_ring" ] || [ "$ring" -lt "$flat_ring" ]; then ok; els
 # ---- training: the bits of one host
 make_images "$TMP/data/train" 4 30 20 1
 plain_net >"$TMP/plain.net"
-learn() { "$@" -- "$GYRE" train "$TMP/plain.net" "$TMP/data" --epochs 8 --lr .02 --test-data none --batch 2 --shards 8 --out "$folder"; }
+epochs=8
+learn()
+{
+    "$@" -- "$GYRE" train "$TMP/${net:-plain}.net" "$TMP/data" --epochs $epochs --lr .02 --log info \
+        --test-data none --batch 2 --shards 8 --out "$folder" ${options:-}
+}
 folder=$TMP/one expect 0 learn "$GYRE" launch --ranks 8 --threads 1
 folder=$TMP/four expect 0 learn launch
 same "$TMP/one/checkpoint-56.safetensors" "$TMP/four/checkpoint-56.safetensors"
 there "$TMP/four/checkpoint-56.safetensors"
-# without rank 0 and another one amid it, from unequal hosts then; and without a whole host
-more='--elastic 2:8'
-GYRE_DIE=0:90,5:110 folder=$TMP/six expect 0 learn launch $more
-same "$TMP/one/checkpoint-56.safetensors" "$TMP/six/checkpoint-56.safetensors"
-GYRE_DIE=2:90,3:90 folder=$TMP/host expect 0 learn launch $more
-same "$TMP/one/checkpoint-56.safetensors" "$TMP/host/checkpoint-56.safetensors"
-says "$err" 'ranks go on behind step'
+# stages of the net on all hosts, 4 in two copies and 2 in four; over each transport
+for parts in 4 2; do
+    for transport in tcp ${has_ucx:+ucx}; do
+        GYRE_TRANSPORT=$transport options="--pipeline $parts" folder=$TMP/$parts-$transport expect 0 learn launch
+        same "$TMP/one/checkpoint-56.safetensors" "$TMP/$parts-$transport/checkpoint-56.safetensors"
+        there "$TMP/$parts-$transport/checkpoint-56.safetensors"
+    done
+done
+# a layer whose columns lie on all hosts
+sed 's/^\(.*linear\) [0-9]*/\1 24 split\nrelu\nlinear 4/' "$TMP/plain.net" >"$TMP/whole.net"
+folder=$TMP/slices net=whole expect 0 learn "$GYRE" launch --ranks 1 --threads 1
+for transport in tcp ${has_ucx:+ucx}; do
+    GYRE_TRANSPORT=$transport folder=$TMP/split-$transport net=whole expect 0 learn launch
+    same "$TMP/slices/checkpoint-56.safetensors" "$TMP/split-$transport/checkpoint-56.safetensors"
+    there "$TMP/split-$transport/checkpoint-56.safetensors"
+done
+# without rank 0 and another one amid it, from unequal hosts then; and without a whole host: newcomers come in their places
+epochs=60 last=checkpoint-420.safetensors
+all_on='[:;] 8 \(of [0-9] \)\?ranks go on behind step'
+folder=$TMP/long expect 0 learn env
+there "$TMP/long/$last"
+(
+    soon has_rows "$TMP/six" 40 && lose_ranks "$TMP/six" 0 && soon has_rows "$TMP/six" 80 && lose_ranks "$TMP/six" 5
+) &
+striker=$!
+folder=$TMP/six expect 0 learn launch --elastic 2:8
+struck
+same "$TMP/long/$last" "$TMP/six/$last"
+says "$err" "rank 5 on ${tag}2 .*; [67] go on"
+says "$err" 'is started as rank 8 and joins them'
+says "$err" 'is started as rank 9 and joins them'
+says "$err" "$all_on"
+strike "$TMP/host" 40 2 3
+folder=$TMP/host expect 0 learn launch --elastic 2:8
+struck
+same "$TMP/long/$last" "$TMP/host/$last"
+says "$err" 'ranks go on behind step [0-9]*, '
+says "$err" "$all_on"
+# one that came is lost, too, and replaced
+(
+    soon has_rows "$TMP/later" 40 && lose_ranks "$TMP/later" 4 && soon has_said "$all_on" 1 &&
+        lose_ranks "$TMP/later" 8
+) &
+striker=$!
+folder=$TMP/later expect 0 learn launch --elastic 2:8
+struck
+same "$TMP/long/$last" "$TMP/later/$last"
+says "$err" 'is started as rank 9 and joins them'
 
 # ---- hosts with 3, 1, 2 and 1 ranks, and racks
 i=0

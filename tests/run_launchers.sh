@@ -7,27 +7,66 @@
 # run_launchers.sh GYRE
 . "$(dirname "$0")/e2e.inc"
 . "$(dirname "$0")/hosts.inc"
+. "$(dirname "$0")/strike.inc"
 GYRE=$1
 make_images "$TMP/data/train" 4 30 20 1
 tiny_net >"$TMP/tiny.net"
+tiny_net | sed 's/^\(.*linear [0-9]*\)/\1 split/' >"$TMP/split.net"
 last=checkpoint-15.safetensors
 
 # ranks_train FOLDER LAUNCHER...: four ranks of two images, one thread each; with the options $more
-more=
+more='' net=$TMP/tiny.net steps=15
 ranks_train()
 {
     folder=$TMP/$1
     shift
-    "$@" "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 1 --steps 15 --batch 2 --threads 1 --pad-crop 2 --flip --out "$folder" $more
+    "$@" "$GYRE" train "$net" "$TMP/data" --epochs 1 --steps $steps --batch 2 --threads 1 --pad-crop 2 --flip --out "$folder" $more
 }
-# elastic_train FOLDER LAUNCHER...: the same with shards; without GYRE_DIE=, ranks 0 and 3 die
+# elastic_train FOLDER LAUNCHER...: the same, longer and with shards; ranks 0 and 3 are killed
 elastic_train()
+{
+    (
+        soon has_rows "$TMP/$1" 200 && lose_ranks "$TMP/$1" 0 && soon has_rows "$TMP/$1" 700 && lose_ranks "$TMP/$1" 3
+    ) &
+    striker=$!
+    elastic_alone "$@"
+}
+elastic_alone()
 {
     folder=$1
     shift
-    more='--shards 4 --elastic 1:4'
+    more='--shards 4 --elastic 1:4' steps=1500
     got=0
-    GYRE_DIE=${GYRE_DIE-0:60,3:80} ranks_train "$folder" "$@" || got=$?
+    ranks_train "$folder" "$@" || got=$?
+    more='' steps=15
+    return $got
+}
+# parts_train PREFIX LAUNCHER...: the net in 4 stages, in two copies of 2, and with a layer that is split: each
+# to the bits of one process
+parts_train()
+{
+    prefix=$1
+    shift
+    for parts in 4 2; do
+        more="--shards 4 --pipeline $parts"
+        expect 0 ranks_train "$prefix-$parts" "$@"
+        there "$TMP/$prefix-$parts/$last"
+        same "$TMP/whole/$last" "$TMP/$prefix-$parts/$last"
+    done
+    more='--shards 4' net=$TMP/split.net
+    expect 0 ranks_train "$prefix-split" "$@"
+    there "$TMP/$prefix-split/$last"
+    same "$TMP/slices/$last" "$TMP/$prefix-split/$last"
+    more='' net=$TMP/tiny.net
+}
+# served_train FOLDER SERVERS SYNC LAUNCHER...: some of the ranks are parameter servers
+served_train()
+{
+    folder=$1 more="--servers $2 --sync $3"
+    [ "$3" = async ] || more="$more --shards 4"
+    shift 3
+    got=0
+    ranks_train "$folder" "$@" || got=$?
     more=
     return $got
 }
@@ -35,9 +74,17 @@ elastic_train()
 reaches() { there "$TMP/$1/$last"; same "$TMP/launch/$last" "$TMP/$1/$last"; }
 
 expect 0 ranks_train launch "$GYRE" launch --ranks 4 --
-GYRE_DIE='' expect 0 elastic_train elastic "$GYRE" launch --ranks 1 --
-there "$TMP/elastic/$last"
+long=checkpoint-1500.safetensors
+expect 0 elastic_alone elastic "$GYRE" launch --ranks 1 --
+there "$TMP/elastic/$long"
 there "$TMP/launch/$last"
+more='--shards 4'
+expect 0 ranks_train whole env
+net=$TMP/split.net
+expect 0 ranks_train slices env
+more='' net=$TMP/tiny.net
+parts_train parts "$GYRE" launch --ranks 4 --
+there "$TMP/whole/$last"
 expect 0 ranks_train flat env GYRE_ALLREDUCE=flat/doubling "$GYRE" launch --ranks 4 --
 there "$TMP/flat/$last"
 # what is measured between hosts never shows in the bits; a schedule that somebody wrote is one like another
@@ -60,10 +107,24 @@ if command -v mpirun >/dev/null 2>&1; then
     # shellcheck disable=SC2086
     expect 0 ranks_train mpi-flat $mpi -x GYRE_ALLREDUCE=flat/doubling
     same "$TMP/flat/$last" "$TMP/mpi-flat/$last"
+    # shellcheck disable=SC2086
+    parts_train mpi-parts $mpi
     # a job that outlives its ranks, and its rank 0
     # shellcheck disable=SC2086
     expect 0 elastic_train mpi-elastic $mpi --enable-recovery
-    same "$TMP/elastic/$last" "$TMP/mpi-elastic/$last"
+    struck
+    same "$TMP/elastic/$long" "$TMP/mpi-elastic/$long"
+    # parameter servers: two workers and one, two and two; worker 0 is lost, and the others go on
+    for servers in 1 2; do
+        expect 0 served_train mpi-served-$servers $servers server mpirun --allow-run-as-root --oversubscribe -n $((2 + servers))
+        same "$TMP/whole/$last" "$TMP/mpi-served-$servers/$last"
+    done
+    # shellcheck disable=SC2086
+    strike "$TMP/mpi-lost" 100 1
+    steps=1500 expect 0 served_train mpi-lost 1 async $mpi --enable-recovery
+    struck
+    there "$TMP/mpi-lost/$long"
+    says "$err" 'rank 1 on .* has ended.*; the other workers go on'
     # shellcheck disable=SC2086
     expect 2 ranks_train mpi-bad $mpi env GYRE_ALLREDUCE=flat/nothing
     says "$err" 'nothing'
@@ -248,14 +309,26 @@ elif ! slurm_begin; then
 else
     expect 0 ranks_train slurm srun -N 1 -n 4 # one node: nothing has to be said
     reaches slurm
+    parts_train slurm-parts srun -N 1 -n 4
     # srun tells of the killed ones
     expect 137 elastic_train slurm-elastic srun -N 1 -n 4 -K0 --no-kill
-    same "$TMP/elastic/$last" "$TMP/slurm-elastic/$last"
+    struck
+    same "$TMP/elastic/$long" "$TMP/slurm-elastic/$long"
+    for servers in 1 2; do
+        expect 0 served_train slurm-served-$servers $servers server srun -N 1 -n $((2 + servers))
+        same "$TMP/whole/$last" "$TMP/slurm-served-$servers/$last"
+    done
+    strike "$TMP/slurm-lost" 100 1
+    steps=1500 expect 137 served_train slurm-lost 1 async srun -N 1 -n 4 -K0 --no-kill
+    struck
+    there "$TMP/slurm-lost/$long"
+    says "$err" 'rank 1 on .* has ended.*; the other workers go on'
     expect 2 ranks_train slurm-alone srun -N 2 -n 4 # several: a key; Slurm's list of hosts tells where rank 0 is
     says "$err" 'GYRE_KEY_FILE, a file of 64 hexadecimal digits that its owner alone may read; '
     (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$TMP/key")
     expect 0 ranks_train slurm-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4
     reaches slurm-two
+    parts_train slurm-parts-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4
     if getent hosts "$host" >/dev/null; then
         expect 0 ranks_train slurm-list env GYRE_KEY_FILE="$TMP/key" srun -N 2 -n 4
         reaches slurm-list
@@ -264,7 +337,10 @@ else
     fi
     expect 0 ranks_train slurm-flat env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 GYRE_ALLREDUCE=flat/doubling srun -N 2 -n 4
     same "$TMP/flat/$last" "$TMP/slurm-flat/$last"
+    expect 0 served_train slurm-served-two 2 server env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4
+    same "$TMP/whole/$last" "$TMP/slurm-served-two/$last"
     expect 137 elastic_train slurm-elastic-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4 -K0 --no-kill
-    same "$TMP/elastic/$last" "$TMP/slurm-elastic-two/$last"
+    struck
+    same "$TMP/elastic/$long" "$TMP/slurm-elastic-two/$long"
 fi
 finish

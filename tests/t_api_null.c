@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The public functions with each of their pointers NULL, one at a time, each in a child process, so that a crash is counted and named. The table
- * says what must come of it; it is compared with the public headers, function by function and pointer by pointer. Then numbers out of range. */
+/* The public functions with each of their pointers NULL, one at a time, each in a child process, so
+ * that a crash is counted and named. The table says what must come of it; it is compared with the
+ * public headers, function by function and pointer by pointer. Then numbers out of range. */
 #include <sys/wait.h>
 
 #include "tests/api_null.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How much memory there is: control groups of both versions, in a folder that looks like the system's; what the machine does not have is not taken. */
+/* How much memory there is: control groups of both versions, in a folder that looks like the
+ * system's; what the machine does not have is not taken. */
 #include "tests/data_files.h"
 
 #include "engine/base/mem.h"

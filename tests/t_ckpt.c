@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a checkpoint fits: nets that differ in one word of their text, though all names and shapes of tensors are the same; inputs that are
- * normalised in another way; files of older versions; imports of weights that the net has no place for. */
+/* What a checkpoint fits: nets that differ in one word of their text, though all names and shapes
+ * of tensors are the same; inputs that are normalised in another way; files of older versions;
+ * imports of weights that the net has no place for. */
 #include <unistd.h>
 
 #include "engine/gyre.h"

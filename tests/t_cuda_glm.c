@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Linear models on a device: the kernels of glm.cu op by op beside plain loops on the host, then whole runs, on the emulator, which checks every access
- * for races and bounds, or on a GPU ('t_cuda_glm cuda'). Certificates are made here once more, plainly, in double. In the end
- * kernels that are wrong on purpose: all must be noticed. */
+/* Linear models on a device: the kernels of glm.cu op by op beside plain loops on the host, then
+ * whole runs, on the emulator, which checks every access for races and bounds, or on a GPU
+ * ('t_cuda_glm cuda'). Certificates are made here once more, plainly, in double. In the end kernels
+ * that are wrong on purpose: all must be noticed. */
 #include "tests/glm_device_ops.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that become shorter, or other ones, while they are in use: what was checked when they were opened stands, and what is not there any more is
- * refused with the file's name. A process that had mapped them would be ended by a signal, or led outside of the file. */
+/* Files that become shorter, or other ones, while they are in use: what was checked when they were
+ * opened stands, and what is not there any more is refused with the file's name. A process that had
+ * mapped them would be ended by a signal, or led outside of the file. */
 #include "io/rows/blocks_write.h"
 #include "io/images/data.h"
 #include "io/safetensors.h"

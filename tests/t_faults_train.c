@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults by count around the loop: a run that is disturbed by a failing allocation, reading, writing or call of the device at any moment says
- * so, leaves checkpoints that load, and ends, resumed, with the bits and rows of one that was not. The second-newest checkpoint is taken
- * when the newest is damaged. Evaluation gives the report of an undisturbed one, or none. */
+/* Faults by count around the loop: a run that is disturbed by a failing allocation, reading,
+ * writing or call of the device at any moment says so, leaves checkpoints that load, and ends,
+ * resumed, with the bits and rows of one that was not. The second-newest checkpoint is taken when
+ * the newest is damaged. Evaluation gives the report of an undisturbed one, or none. */
 #include "engine/base/hash.h"
 #include "tests/data_files.h"
 #include "tests/faults_device.h"

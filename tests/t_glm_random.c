@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Linear models drawn at random, trained through the public interface alone, beside a slow exact second implementation: no bound above the optimum, no
- * objective that the file's weights do not have, no end that is called by the wrong name, no refusal without a reason, nothing that hangs. A problem that
- * fails is printed as the smallest that still fails. Problems run in processes of their own: one that crashes is one that fails.
+/* Linear models drawn at random, trained through the public interface alone, beside a slow exact
+ * second implementation: no bound above the optimum, no objective that the file's weights do not
+ * have, no end that is called by the wrong name, no refusal without a reason, nothing that hangs. A
+ * problem that fails is printed as the smallest that still fails. Problems run in processes of
+ * their own: one that crashes is one that fails.
  *
  *     t_glm_random                   300 problems, planted faults
  *     --problems N --seed S          other problems

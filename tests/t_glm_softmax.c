@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The softmax model: two classes are the logistic model with half the penalty, gradients beside differences of plain sums, the same bits for any number of
- * threads, views that do not stay, and what is refused. */
+/* The softmax model: two classes are the logistic model with half the penalty, gradients beside
+ * differences of plain sums, the same bits for any number of threads, views that do not stay, and
+ * what is refused. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/glm/solve/softmax.h"
 #include "tests/glm_data.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One model of a training, turn by turn: what solvers and the referee say is scripted, what the training
- * makes of it is checked. An answer whose objective is not finite is none: it takes nothing from an
- * answer that was there before. */
+/* One model of a training, turn by turn: what solvers and the referee say is scripted, what the
+ * training makes of it is checked. An answer whose objective is not finite is none: it takes
+ * nothing from an answer that was there before. */
 #include "engine/glm/referee.h"
 #include "engine/glm/solve/softmax.h"
 #include "tests/data_files.h"

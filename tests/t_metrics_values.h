@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Written by tests/peer/metrics_values.py: precision, recall, F1, average precision of each class that has samples. */
+/* Written by tests/peer/metrics_values.py: precision, recall, F1, average precision of each class
+ * that has samples. */
 #ifndef GY_T_METRICS_VALUES_H
 #define GY_T_METRICS_VALUES_H
 static const double mt_mean_loss = 1.9652890625;

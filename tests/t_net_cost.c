@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The choice of an algorithm by cost: what is measured between two ranks, a lost or silent one, and that the choice is the fastest of all
- * that there are, by simulating each of them again. */
+/* The choice of an algorithm by cost: what is measured between two ranks, a lost or silent one, and
+ * that the choice is the fastest of all that there are, by simulating each of them again. */
 #include "net/schedule/algorithms.h"
 #include "net/schedule/cost.h"
 #include "tests/net_local.h"

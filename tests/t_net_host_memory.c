@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Allreduce in shared memory among processes: right sums, the same bits on every rank, sizes around slots, slices and strips, memory of
- * one's own, sums that are begun and finished later, a rank that never comes; the same into one result of all ranks, which a slow rank still
- * reads when the others begin the next sum there. Once more among threads, for who looks for races. */
+/* Allreduce in shared memory among processes: right sums, the same bits on every rank, sizes around
+ * slots, slices and strips, memory of one's own, sums that are begun and finished later, a rank
+ * that never comes; the same into one result of all ranks, which a slow rank still reads when the
+ * others begin the next sum there. Once more among threads, for who looks for races. */
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

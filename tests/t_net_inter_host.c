@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Hosts with any number of ranks: every algorithm between them, sums that block and sums that are begun several at a time, a thread a rank,
- * messages in adversarial order; who is of which host, racks and dims of a topology file, and its mistakes. */
+/* Hosts with any number of ranks: every algorithm between them, sums that block and sums that are
+ * begun several at a time, a thread a rank, messages in adversarial order; who is of which host,
+ * racks and dims of a topology file, and its mistakes. */
 #include <pthread.h>
 
 #include "engine/base/rng.h"

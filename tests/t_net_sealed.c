@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The check of messages on a transport that checks nothing: of two ranks' messages one is changed, left out, repeated, swapped with
- * another or made by who has another key, at random. Whatever a receive believes is what was sent; what is not is named and lost. Without
- * harm all arrives, of any size and tag, in whatever order it was asked for. */
+/* The check of messages on a transport that checks nothing: of two ranks' messages one is changed,
+ * left out, repeated, swapped with another or made by who has another key, at random. Whatever a
+ * receive believes is what was sent; what is not is named and lost. Without harm all arrives, of
+ * any size and tag, in whatever order it was asked for. */
 #include "engine/base/rng.h"
 #include "net/transport/sealed.h"
 #include "tests/t.h"

@@ -13,7 +13,8 @@
  *     --part I/N               the Ith of N parts of the cases; part 0: all that is not about one case
  *     --fault NAME             with a kernel that is wrong on purpose: it must fail
  *
- * Sizes lie around every vector width and tile edge; outputs are poisoned, tensors stand between guard zones. */
+ * Sizes lie around every vector width and tile edge; outputs are poisoned, tensors stand between
+ * guard zones. */
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "tests/op_half.h"

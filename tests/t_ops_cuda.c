@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The op test on a device with memory of its own: the same table of cases as t_ops, through the CUDA backend, on the emulator or on
- * a GPU. Every row of the variant table that fits a case runs it, not only the one that would be chosen.
+/* The op test on a device with memory of its own: the same table of cases as t_ops, through the
+ * CUDA backend, on the emulator or on a GPU. Every row of the variant table that fits a case runs
+ * it, not only the one that would be chosen.
  *
  *     t_ops_cuda                       a sample on the emulator: of the cases that fit a row one that is chosen and one in OPC_SAMPLE
  *     t_ops_cuda --each N              one in N; 1: all
@@ -12,7 +13,8 @@
  *     --list                           the pairs of op and row that the device has, a line each; nothing runs
  *     --say                            each case's name before it runs: the last one printed is the one that hangs
  *
- * On a GPU tensors stand between guard zones; on the emulator they do not, because it checks every access by itself. */
+ * On a GPU tensors stand between guard zones; on the emulator they do not, because it checks every
+ * access by itself. */
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "kernels/cuda/cuda_list.h"

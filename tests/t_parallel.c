@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Several processes train one net: with shards the same bits on any number of them, buckets of any size, a batch norm over all of them
- * against one process with the whole batch, what is refused, a loss that is not finite on one of them, a trace of all; ranks on devices with
- * memory of their own (the emulator) beside ranks on the CPU. Sums of other programs, into a result that the ranks of a host share. */
+/* Several processes train one net: with shards the same bits on any number of them, buckets of any
+ * size, a batch norm over all of them against one process with the whole batch, what is refused, a
+ * loss that is not finite on one of them, a trace of all; ranks on devices with memory of their own
+ * (the emulator) beside ranks on the CPU. Sums of other programs, into a result that the ranks of a
+ * host share. */
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>

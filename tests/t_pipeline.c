@@ -14,6 +14,7 @@
 #include "engine/gyre_job.h"
 #include "engine/plan/stage_schedule.h"
 #include "tests/random_net.h"
+#include "tests/stage_verify.h"
 #include "tests/t.h"
 #include "tools/lab/stage_page.h"
 
@@ -319,7 +320,7 @@ static void pp_schedules(void)
             for (int micros = 1; micros <= 24; micros += 1 + micros / 6) {
                 pp_schedule_make(kind, stages, micros, action, slots);
                 T_CHECK_MSG(
-                    gy_stage_verify(action, stages, micros, slots, peak, &alloc, &err) == GY_OK,
+                    stage_verify(action, stages, micros, slots, peak, &alloc, &err) == GY_OK,
                     "kind %d, %d stages, %d micro-batches: %s", kind, stages, micros, err.text);
                 for (int s = 0; s < stages; s++) {
                     const int most =
@@ -377,7 +378,7 @@ static void pp_mutants(void)
                   micros = 2 + random_below(&d, 11);
         pp_schedule_make(kind, stages, micros, action, slots);
         pp_spoil(&d, stages, micros, action, slots);
-        T_CHECK_MSG(gy_stage_verify(action, stages, micros, slots, NULL, &alloc, &err) == GY_E_BUG,
+        T_CHECK_MSG(stage_verify(action, stages, micros, slots, NULL, &alloc, &err) == GY_E_BUG,
                     "mutant %d of kind %d, %d stages, %d micro-batches passes", k, kind, stages,
                     micros);
     }
@@ -386,7 +387,7 @@ static void pp_mutants(void)
     struct gy_stage_action wait[2][4] = { { { 0, 0 }, { 1, 0 }, { 0, 1 }, { 1, 1 } },
                                           { { 0, 0 }, { 0, 1 }, { 1, 0 }, { 1, 1 } } };
     const int two[2] = { 2, 2 };
-    T_CHECK_MSG(gy_stage_verify(wait[0], 2, 2, two, NULL, &alloc, &err) == GY_E_BUG &&
+    T_CHECK_MSG(stage_verify(wait[0], 2, 2, two, NULL, &alloc, &err) == GY_E_BUG &&
                     strstr(err.text, "wait for each other"),
                 "%s", err.text);
 }

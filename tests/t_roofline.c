@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Work and limits of ops against sums by hand; what the backend measures; gyre_print_why leaves a net as it was; gyre_print_fit keeps
- * the limit. No figure of speed is judged. */
+/* Work and limits of ops against sums by hand; what the backend measures; gyre_print_why leaves a
+ * net as it was; gyre_print_fit keeps the limit. No figure of speed is judged. */
 #include "tools/lab/lab.h"
 #include "engine/run/engine.h"
 #include "tools/lab/roofline.h"
@@ -55,8 +55,6 @@ static void roof_test_work(void)
     T_CHECK(w.done == w.flops);
     c.op.variant = "winograd7";
     c.op.geom.r = c.op.geom.s = 3;
-    w = gy_op_work(&c.plan, &c.op);
-    T_CHECK(roof_near(w.done, w.flops * 225 / 441));
     c.op.geom.stride_h = c.op.geom.stride_w = 1;
     w = gy_op_work(&c.plan, &c.op);
     T_CHECK(w.flops == 2.0 * 2 * 4 * 16 * 8 * 9 && roof_near(w.done, w.flops * 81 / 441));
@@ -68,11 +66,6 @@ static void roof_test_work(void)
     c.op.geom.r = c.op.geom.s = 5;
     w = gy_op_work(&c.plan, &c.op);
     T_CHECK(roof_near(w.done, w.flops * 64 / 400));
-    c.op.variant = "winograd7/2";
-    c.op.geom.r = c.op.geom.s = 3;
-    c.op.geom.stride_h = c.op.geom.stride_w = 2;
-    w = gy_op_work(&c.plan, &c.op);
-    T_CHECK(roof_near(w.done, w.flops * 225 / 441));
     c.op.code = GY_OP_ACT;
     c.op.dtype = GY_BF16;
     T_CHECK(!gy_op_work(&c.plan, &c.op).half);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Text of sparse rows: a table of texts of every format, well formed and not, each with the rows it becomes or the place and sentence of its
- * failure, strict and lenient; numbers beside strtod; files of several pieces with any number of threads; appending. */
+/* Text of sparse rows: a table of texts of every format, well formed and not, each with the rows it
+ * becomes or the place and sentence of its failure, strict and lenient; numbers beside strtod;
+ * files of several pieces with any number of threads; appending. */
 #include "engine/base/file.h"
 #include "tests/rows_case.h"
 

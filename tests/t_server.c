@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Parameter servers. Random nets with random options: two and four workers with one and two servers
  * have the bits of one process, weights and the optimiser's state. Workers that do not go in step:
- * what is recorded and replayed gives the same bits. Frames that come twice, late, damaged or of
- * another run end the job with one sentence on every rank. Slices, ledger and records by
- * themselves:
- * each float has one server, no worker waits for ever, and none is further ahead than it may be. */
+ * what is recorded and replayed gives the same bits. Workers that are lost, worker 0 as well: the
+ * others go on. Frames that come twice, late, damaged or of another run, and a worker of another
+ * net or of other data, end the job with one sentence on every rank. Slices, ledger and records by
+ * themselves: each float has one server, no worker waits for ever, and none is further ahead than
+ * it may be, though some go and come back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,12 +20,14 @@
 #include "engine/train/train_served.h"
 #include "net/server/arrivals.h"
 #include "tests/random_net.h"
+#include "tests/server_kill.h"
 #include "tests/t.h"
 
 #define SV_RANKS 6
 #define SV_STEPS 4
 
-enum sv_fault { SV_NONE, SV_TWICE, SV_OLD, SV_OTHER, SV_DAMAGED, SV_LONG_GONE };
+enum sv_fault { SV_NONE, SV_TWICE, SV_OLD, SV_OTHER, SV_DAMAGED, SV_LONG_GONE, SV_NET, SV_DATA,
+                SV_ROLES };
 
 struct sv_case {
     const char *net;
@@ -32,7 +36,8 @@ struct sv_case {
     float ema, decay;
     size_t bucket;
     uint64_t seed;
-    const char *record, *replay;
+    const char *record, *replay, *die; /* die: RANK:N, ... of all ranks, see sv_watch */
+    int dead;                          /* workers that it kills, as bits */
 };
 
 struct sv_left {
@@ -42,8 +47,14 @@ struct sv_left {
     struct gy_served_report report;
     int64_t version; /* of the weights of slice 0 that worker 0 has at its end */
 };
-static struct sv_left *sv_left; /* [SV_RANKS], shared */
+static struct sv_left *sv_left; /* [SV_RANKS], shared: workers, then servers */
 static char sv_folder[64];
+
+static const char sv_text[] = "input 6x6x2\nconv1: conv 8 3x3\nbn1: bn\nrelu\ndropout 0.2\nfc: "
+    "linear 5\nsoftmax\n";
+/* another one of the same sizes */
+static const char sv_other[] = "input 6x6x2\nconv1: conv 8 3x3\nbn1: bn\nrelu\ndropout 0.3\nfc: "
+    "linear 5\nsoftmax\n";
 
 /* ---- one rank ---- */
 
@@ -156,11 +167,25 @@ static int sv_work(struct gyre_net *net, struct gyre_job *job, const struct sv_c
             nanosleep(&pause, NULL);
         if (step == 0 && job)
             kept = *job->served->lanes[0].give;
-        if (c->fault && rank == 1 && step == 2 && status == GYRE_OK)
+        if (c->fault && c->fault < SV_NET && rank == 1 && step == 2 && status == GYRE_OK)
             status = sv_plant(job, c->fault, &kept, &net->error);
     }
-    if (status == GYRE_OK && job && rank == 0)
-        status = gy_train_served_fetch(served, 1, 1);
+    (void)served;
+    return status;
+}
+
+/* Who leads gets all of it, and has it before the others end. */
+static int sv_leave(struct gyre_net *net, struct gy_train_served *served, struct sv_left *left)
+{
+    int status, leads = gy_train_served_leads(served);
+    do {
+        if (leads) {
+            GY_TRY(gy_train_served_fetch(served, 1, 1));
+            sv_digest(net, left->digest);
+        }
+        status = gy_train_served_leave(served, leads);
+        leads = 1;
+    } while (status == 1);
     return status;
 }
 
@@ -169,13 +194,14 @@ static int sv_net(struct gyre_net *net, struct gyre_job *job, const struct sv_ca
 {
     struct gy_train_served served;
     gy_train_served_open(&served, net);
-    int status = job ? gy_train_served_begin(&served, 0) : GYRE_OK;
+    const int other = c->fault == SV_DATA && gyre_job_rank(job) == 1;
+    int status = job ? gy_train_served_begin(&served, (uint64_t)other) : GYRE_OK;
     if (status == GYRE_OK && !gy_train_served_serves(&served))
         status = sv_work(net, job, c, &served);
-    if (status == GYRE_OK && gyre_job_rank(job) == 0)
+    if (status == GYRE_OK && !job)
         sv_digest(net, left->digest);
-    if (status == GYRE_OK)
-        status = gy_train_served_leave(&served);
+    else if (status == GYRE_OK && !gy_train_served_serves(&served))
+        status = sv_leave(net, &served, left);
     left->report = served.report;
     if (job && job->served->lanes)
         left->version = job->served->lanes[0].version;
@@ -200,6 +226,8 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     many.staleness = c->staleness;
     many.record = c->record;
     many.replay = c->replay;
+    if (c->fault == SV_ROLES && rank == c->servers + 1)
+        many.staleness = 7;
     sv_set("GYRE_RANK", rank);
     sv_set("GYRE_LOCAL_RANK", rank);
     sv_set("GYRE_RANKS", c->workers + c->servers);
@@ -208,6 +236,10 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     sv_config(&config, c);
     int status = c->servers ? gyre_job_open(&job, &many, &error) : GYRE_OK;
     config.job = job;
+    if (status == GYRE_OK && c->die)
+        sv_watch(job, c->die, rank);
+    if (c->fault == SV_NET && gyre_job_rank(job) == 1)
+        config.net = sv_other;
     if (status == GYRE_OK)
         status = gyre_open(&net, &config, &error);
     snprintf(left->text, sizeof left->text, "%s", error.text);
@@ -216,6 +248,8 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     gyre_close(net);
     if (status == GYRE_OK)
         status = gyre_job_end(job, &error);
+    if (status != GYRE_OK && !left->text[0])
+        snprintf(left->text, sizeof left->text, "%s", error.text);
     gyre_job_close(job);
     return status;
 }
@@ -231,27 +265,37 @@ static int sv_starved(void)
     return 0;
 }
 
+static int sv_bits(int set)
+{
+    int count = 0;
+    for (; set; set &= set - 1)
+        count++;
+    return count;
+}
+
 /* All ranks, or one process where there are no servers. */
 static int sv_run_once(const struct sv_case *c)
 {
     static int jobs;
     char name[64];
     const int ranks = c->servers ? c->workers + c->servers : 1;
-    int whole = 1;
+    int whole = 1, died = 0;
     snprintf(name, sizeof name, "t_server %ld %d", (long)getpid(), jobs++);
     memset(sv_left, 0, SV_RANKS * sizeof *sv_left);
     fflush(stdout);
     for (int r = 0; r < ranks; r++)
         if (fork() == 0) {
-            sv_left[r].status = sv_rank(c, r, name, &sv_left[r]);
+            const int at = r < c->servers ? c->workers + r : r - c->servers;
+            sv_left[at].status = sv_rank(c, r, name, &sv_left[at]);
             _exit(0);
         }
     for (int r = 0; r < ranks; r++) {
         int status = -1;
         wait(&status);
         whole &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        died += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     }
-    return whole;
+    return whole || (c->dead && died == sv_bits(c->dead));
 }
 
 static int sv_run(const struct sv_case *c)
@@ -324,9 +368,6 @@ static void sv_random(int cases)
 
 /* ---- workers that do not go in step ---- */
 
-static const char sv_text[] = "input 6x6x2\nconv1: conv 8 3x3\nbn1: bn\nrelu\ndropout 0.2\nfc: "
-    "linear 5\nsoftmax\n";
-
 static struct sv_case sv_plain(void)
 {
     return (struct sv_case){ .net = sv_text, .batch = 4, .workers = 3, .servers = 2, .steps = 30,
@@ -395,6 +436,60 @@ static void sv_backup(void)
                 (int)sv_left[0].report.dropped);
 }
 
+/* ---- workers that are lost ---- */
+
+/* Some of them, worker 0 as well, kill themselves at any push or wait; one is left at least. */
+static void sv_lose(uint64_t seed)
+{
+    static const int syncs[3] = { GYRE_SYNC_SERVER, GYRE_SYNC_SERVER, GYRE_SYNC_ASYNC };
+    struct random_draw d = { seed };
+    struct sv_case c = sv_plain();
+    char die[200] = "";
+    const int how = random_below(&d, 3);
+    c.seed = seed;
+    c.workers = 2 + random_below(&d, 3);
+    c.servers = 1 + random_below(&d, 2);
+    c.sync = syncs[how];
+    c.backup = how == 1 ? random_below(&d, c.workers) : 0;
+    c.staleness = how == 2 && random_percent(&d, 50) ? random_below(&d, 3) : -1;
+    for (int w = 0, here = c.workers; w < c.workers && here > 1; w++)
+        if (random_percent(&d, w == 0 ? 70 : 40)) {
+            const size_t at = strlen(die);
+            snprintf(die + at, sizeof die - at, "%s%d:%s%d", at ? "," : "", c.servers + w,
+                     random_percent(&d, 50) ? "w" : "", 1 + random_below(&d, 60));
+            c.dead |= 1 << w;
+            here--;
+        }
+    c.die = die;
+    T_CHECK_MSG(sv_run(&c), "seed %d: not those were killed that should be: %s", (int)seed, die);
+    for (int r = 0; r < c.workers + c.servers; r++) {
+        if (c.dead >> r & 1)
+            continue;
+        T_CHECK_MSG(sv_left[r].status == GYRE_OK,
+                    "seed %d (%d workers, %d servers, sync %d, backup "
+                    "%d, die %s), rank %d: %d %s", (int)seed, c.workers, c.servers, c.sync, c.backup,
+                    die, r, sv_left[r].status, sv_left[r].text);
+        T_CHECK_MSG(r >= c.workers || sv_left[r].report.lost == sv_bits(c.dead), "seed %d, rank %d: "
+                    "%d lost, not %s", (int)seed, r, (int)sv_left[r].report.lost, die);
+    }
+}
+
+/* With shards each worker is needed: all ranks say who was lost, and why that ends the job. */
+static void sv_lose_shards(void)
+{
+    struct sv_case c = sv_plain();
+    c.sync = GYRE_SYNC_SERVER;
+    c.workers = c.shards = 4;
+    c.servers = 1;
+    c.die = "1:20";
+    c.dead = 1;
+    T_CHECK(sv_run(&c));
+    for (int r = 1; r < c.workers + c.servers; r++)
+        T_CHECK_MSG(sv_left[r].status == GYRE_E_PEER && strstr(sv_left[r].text, "rank 1 on ") &&
+                    strstr(sv_left[r].text, "no other worker has its shards"),
+                    "rank %d: %d %s", r, sv_left[r].status, sv_left[r].text);
+}
+
 /* ---- frames that are wrong ---- */
 
 static void sv_faults(void)
@@ -411,6 +506,22 @@ static void sv_faults(void)
         for (int r = 0; r < c.workers + c.servers; r++)
             T_CHECK_MSG(sv_left[r].status < 0 && strstr(sv_left[r].text, says[fault]) &&
                         strstr(sv_left[r].text, "worker 1"),
+                        "fault %d, rank %d: %d %s", fault, r, sv_left[r].status, sv_left[r].text);
+    }
+}
+
+/* A worker of another net, which has the same sizes, and one with other data: each rank names it. */
+static void sv_strangers(void)
+{
+    static const char *const says[] = { ": net", "the servers' slices and the run",
+                                        "the roles of ranks" };
+    for (int fault = SV_NET; fault <= SV_ROLES; fault++) {
+        struct sv_case c = sv_plain();
+        c.fault = fault;
+        T_CHECK(sv_run(&c));
+        for (int r = 0; r < c.workers + c.servers; r++)
+            T_CHECK_MSG(sv_left[r].status < 0 && strstr(sv_left[r].text, says[fault - SV_NET]) &&
+                        strstr(sv_left[r].text, "rank 3"),
                         "fault %d, rank %d: %d %s", fault, r, sv_left[r].status, sv_left[r].text);
     }
 }
@@ -521,6 +632,18 @@ static void sv_go(struct sv_world *w, int i)
     }
 }
 
+/* One that was lost is there again, with the weights of now. */
+static void sv_return(struct sv_world *w, int i)
+{
+    for (int k = 0; k < SV_SLICES; k++) {
+        gy_ledger_back(&w->ledger[k], i, 1);
+        w->held[i][k] = w->ledger[k].version;
+        w->waits[i][k] = 0;
+    }
+    w->steps[i] = w->entry[0][i].clock - 1; /* it begins the next one */
+    w->next[i] = SV_SLICES;
+}
+
 static int sv_ready(const struct sv_world *w, int i)
 {
     if (w->entry[0][i].gone)
@@ -568,6 +691,12 @@ static void sv_ledger_run(uint64_t seed)
         if (w.next[i] == SV_SLICES && workers - gone > 1 && random_percent(&d, 1)) {
             sv_go(&w, i);
             gone++;
+        } else if (gone > 0 && random_percent(&d, 1)) {
+            int k = 0;
+            while (!w.entry[0][k].gone)
+                k++;
+            sv_return(&w, k);
+            gone--;
         }
     }
     T_CHECK_MSG(rules.ahead < 0 || apart <= rules.ahead + 1, "seed %d: %d steps apart, %d "
@@ -632,7 +761,11 @@ int main(int argc, char **argv)
     sv_random(argc > 1 ? atoi(argv[1]) : 4);
     sv_replay();
     sv_backup();
+    for (int seed = 1; seed <= (argc > 2 ? atoi(argv[2]) : 8); seed++)
+        sv_lose((uint64_t)seed);
+    sv_lose_shards();
     sv_faults();
+    sv_strangers();
     char path[160];
     for (int i = -1; i < 2; i++) {
         snprintf(path, sizeof path, i < 0 ? "%s/order" : "%s/order.%d", sv_folder, i);

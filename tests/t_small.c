@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Small scopes, all of them: every text of few letters as JSON, as the head of an image, as a schedule. Each is accepted, or refused with a sentence
- * that names the place; where a second, simpler implementation is at hand it must agree. Without options texts are two letters shorter than with
- * `--all`, which takes a minute; the name of a scope: that one alone. Inputs end where their memory ends, so that a sanitizer sees a look behind them. */
+/* Small scopes, all of them: every text of few letters as JSON, as the head of an image, as a
+ * schedule. Each is accepted, or refused with a sentence that names the place; where a second,
+ * simpler implementation is at hand it must agree. Without options texts are two letters shorter
+ * than with `--all`, which takes a minute; the name of a scope: that one alone. Inputs end where
+ * their memory ends, so that a sanitizer sees a look behind them. */
 #include <unistd.h>
 
 #include "engine/base/clock.h"

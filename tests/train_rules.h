@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_rules.h: the rules of updates, in double: the rate, the cut, the optimisers, the average of weights. */
+/* train_rules.h: the rules of updates, in double: the rate, the cut, the optimisers, the average of
+ * weights. */
 #ifndef GY_TRAIN_RULES_H
 #define GY_TRAIN_RULES_H
 #include "tests/train_truth.h"

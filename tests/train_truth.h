@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* train_truth.h: training once more, in double and as plainly as it can be said: what a call with any options must give.
- * It reads struct gyre_config and batches as engine/gyre.h explains them and calls nothing of the engine; the net itself is
- * net_truth.h's. All ranks of a job are computed in one place, one after the other.
+/* train_truth.h: training once more, in double and as plainly as it can be said: what a call with
+ * any options must give. It reads struct gyre_config and batches as engine/gyre.h explains them and
+ * calls nothing of the engine; the net itself is net_truth.h's. All ranks of a job are computed in
+ * one place, one after the other.
  *
- * Beside each number stands how far off float arithmetic may be. It is measured, not guessed: the same call is computed in
- * other worlds, in which every layer's values and gradients are off by as much as they are rounded.
+ * Beside each number stands how far off float arithmetic may be. It is measured, not guessed: the
+ * same call is computed in other worlds, in which every layer's values and gradients are off by as
+ * much as they are rounded.
  *
  *     train_open(&t, &config, 2, TRAIN_RIGHT);
  *     train_step(&t, batches);                                batches[rank]

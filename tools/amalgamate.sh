@@ -23,9 +23,35 @@ function folder_of(path) { return match(path, /.*\//) ? substr(path, 1, RLENGTH)
 
 function stop(sentence) { print "amalgamate: " sentence > "/dev/stderr"; bad = 1; exit 1 }
 
+# The path that an #include "..." names, of the file that has it.
+function included(line, path) {
+    sub(/^[^"]*"/, "", line)
+    sub(/".*/, "", line)
+    return line ~ /\// ? line : folder_of(path) line
+}
+
+function left_out(name) { return name in done || (name ~ /^kernels\/cuda\// && profile != "all") }
+
+# The headers that a file includes before all code of its own stand before it, so that it is in one piece.
+function put_headers(path,    line, names, name, i, comment) {
+    while ((getline line < path) > 0) {
+        if (comment || line ~ /^[ \t]*\/\*/)
+            comment = line !~ /\*\//
+        else if (line ~ /^[ \t]*#[ \t]*include[ \t]*".*\.h"/)
+            name[++names] = included(line, path)
+        else if (line !~ /^[ \t]*(#[ \t]*include[ \t]*<.*|#[ \t]*(ifndef|define) GY[A-Z_]*_H)?$/)
+            break
+    }
+    close(path)
+    for (i = 1; i <= names; i++)
+        if (!left_out(name[i]))
+            put(name[i], path)
+}
+
 # Prints the file; depth counts open #if of this file alone, the guard of a header not counted.
 function put(path, from,    line, depth, number, guard, name, shown, resumed) {
     done[path] = 1
+    put_headers(path)
     print path >> list
     shown = path
     sub(/.*generated\//, "generated/", shown)
@@ -34,17 +60,14 @@ function put(path, from,    line, depth, number, guard, name, shown, resumed) {
     depth = 0
     guard = path ~ /\.h$/ ? 1 : 0
     while ((getline line < path) > 0) {
-        number++
+        if (number++ == 0 && line ~ /SPDX-License-Identifier: MIT/) # the first line of gyre.c says it for all
+            continue
         if (line ~ /^[ \t]*#[ \t]*if/)
             depth++
         if (line ~ /^[ \t]*#[ \t]*endif/)
             depth--
         if (line ~ /^[ \t]*#[ \t]*include[ \t]*"/) {
-            name = line
-            sub(/^[^"]*"/, "", name)
-            sub(/".*/, "", name)
-            if (name !~ /\//)
-                name = folder_of(path) name
+            name = included(line, path)
             if (name ~ /\.inc$/) {
                 if (!(name in number_of)) {
                     template[++templates] = name
@@ -54,7 +77,7 @@ function put(path, from,    line, depth, number, guard, name, shown, resumed) {
                 print "#include GY_SELF"
                 continue
             }
-            if (name in done || (name ~ /^kernels\/cuda\// && profile != "all"))
+            if (left_out(name))
                 continue
             if (depth > guard)
                 stop(path ":" number ": \"" name "\" is included first inside an #if; include it above")

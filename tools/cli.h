@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cli.h: what the files of the command share. A command is a row: its options are rows too, and one mechanism makes of them the
- * parsing, the defaults, the help and the "did you mean". The command knows the library only through gyre.h. */
+/* cli.h: what the files of the command share. A command is a row, and its options are rows, too.
+ * One mechanism makes of them the parsing, the defaults, the help and the "did you mean". The
+ * command knows the library only through gyre.h. */
 #ifndef GYRE_CLI_H
 #define GYRE_CLI_H
 #ifndef _POSIX_C_SOURCE
@@ -31,11 +32,13 @@ enum cli_exit {
 
 /* ---- sentences, words, JSON (cli.c) ---- */
 
-int cli_fail(int exit_code, const char *fmt, ...) CLI_PRINTF(2, 3); /* "gyre: ..." on stderr; returns the code */
+/* "gyre: ..." on stderr; returns the code */
+int cli_fail(int exit_code, const char *fmt, ...) CLI_PRINTF(2, 3);
 const char *cli_nearest(const char *word, const char *const *words, size_t count); /* or NULL */
 void cli_json_text(FILE *file, const char *text);                         /* quoted */
-const char *cli_json_number(char buf[32], double value);                  /* "null" when not finite */
-/* text with control characters as \xNN, for terminals; returns buf, in which what is too long is cut */
+const char *cli_json_number(char buf[32], double value); /* "null" when not finite */
+/* text with control characters as \xNN, for terminals; returns buf, in which what is too long is
+ * cut */
 const char *cli_plain(char *buf, size_t room, const char *text);
 void cli_progress_keep_line(void); /* a bar stands on the terminal's last line */
 int cli_progress_skip_line(void); /* ends an unfinished bar before other output */
@@ -93,7 +96,8 @@ struct cli_command {
     size_t bytes;        /* of the struct of values */
     struct cli_group groups[6];
     const struct cli_short *shorts; /* NULL: none */
-    int (*words)(char **args, int count); /* may change words before they are read: CLI_OK, or an exit code after a sentence; NULL */
+    /* may change words before they are read: CLI_OK, or an exit code after a sentence; NULL */
+    int (*words)(char **args, int count);
     /* Options of a recipe, by its name or file, into values: CLI_OK, or an exit code after a
      * sentence with file and line. They stand between defaults and words. NULL: the command has no
      * option CLI_RECIPE_OPTION. */
@@ -102,8 +106,8 @@ struct cli_command {
 };
 #define CLI_RECIPE_OPTION "recipe"
 
-/* Fills values (zeroed) and moves the positional arguments to the front of args. Returns how many there are, -1 after a sentence,
- * -2 when help was asked for. */
+/* Fills values (zeroed) and moves the positional arguments to the front of args. Returns how many
+ * there are, -1 after a sentence, -2 when help was asked for. */
 int cli_parse(const struct cli_command *command, char **args, int count, void *values);
 void cli_print_command(const struct cli_command *command, FILE *file);
 
@@ -139,10 +143,12 @@ struct cli_table { /* gyre.c has it */
     const struct cli_command *const *two_words; /* those of two words, "glm train" */
     size_t two_count;
 };
-const struct cli_command *cli_find_command(const struct cli_table *table, const char *name); /* or NULL, after a sentence */
+/* or NULL, after a sentence */
+const struct cli_command *cli_find_command(const struct cli_table *table, const char *name);
 /* Commands of two words. NULL: there is none; *wrong 1: after a sentence. */
 const struct cli_command *cli_find_two(const struct cli_table *table, const char *first, const char *second, int *wrong);
-int cli_help(const struct cli_table *table, const char *topic, const char *more); /* NULL: the overview; more: the second word of a command, or NULL */
+/* NULL: the overview; more: the second word of a command, or NULL */
+int cli_help(const struct cli_table *table, const char *topic, const char *more);
 
 /* ---- common to commands (cmd_common.c) ---- */
 
@@ -155,13 +161,15 @@ struct cli_net_options {
 extern const struct cli_option cli_net_option_rows[8];
 #define CLI_NET_GROUP(values, member) { cli_net_option_rows, CLI_COUNT(cli_net_option_rows), offsetof(values, member) }
 
-int cli_path(char *path, size_t room, const char *fmt, ...) CLI_PRINTF(3, 4); /* CLI_USAGE after a sentence when the path is longer than the room */
-int cli_exit_of(int status);                                        /* enum gyre_status to enum cli_exit */
-int cli_error(const struct gyre_error *error);                      /* says it, returns the exit code */
+/* CLI_USAGE after a sentence when the path is longer than the room */
+int cli_path(char *path, size_t room, const char *fmt, ...) CLI_PRINTF(3, 4);
+int cli_exit_of(int status); /* enum gyre_status to enum cli_exit */
+int cli_error(const struct gyre_error *error); /* says it, returns the exit code */
 /* With --ranks this process becomes gyre launch; else CLI_OK, or an exit code after a sentence. */
 int cli_elastic(const char *text, int *least, int *most); /* "MIN:MAX" of --elastic */
 int cli_start_ranks(const struct cli_command *command, char **args, int count);
-int cli_job_end(struct gyre_job *job, int code);                    /* the code; where it is good, after all ranks came here, or that of a lost one */
+/* the code; where it is good, after all ranks came here, or that of a lost one */
+int cli_job_end(struct gyre_job *job, int code);
 int cli_net_error(const struct gyre_net *net);
 struct gyre_logger cli_logger(int64_t level);                       /* 0: warnings */
 extern const struct gyre_sink cli_stdout;
@@ -189,14 +197,19 @@ struct cli_text {
 };
 struct gyre_sink cli_text_sink(struct cli_text *text);
 void cli_text_free(struct cli_text *text);
-char *cli_read_file(const char *path, size_t limit, struct gyre_error *error); /* NUL-terminated, to free(); NULL on failure */
+/* NUL-terminated, to free(); NULL on failure */
+char *cli_read_file(const char *path, size_t limit, struct gyre_error *error);
 
 const char *cli_bytes(char buf[32], double bytes);                        /* "12.3 MB" */
 
-/* A net by name of the zoo or by file: its text, to free(); NULL after a sentence with *exit_code set. classes, h, w, c as in
- * gyre_zoo_text; a file stands as it is. */
+/* The text of a net, by its name in the zoo or by file, to free(). NULL comes after a sentence,
+ * with *exit_code set. Arguments classes, h, w, c are as in gyre_zoo_text; a file stands as it
+ * is. */
 char *cli_net_text(const char *name, const struct gyre_shape *shape, int *exit_code);
-/* h, w and c of a net text's first line; 0 0 3 when it says none (opening it will say what is wrong). */
+/* May the net have split layers, whose ranks send messages? */
+int cli_net_splits(const char *name);
+/* h, w and c of a net text's first line; 0 0 3 when it says none (opening it will say what is
+ * wrong). */
 void cli_net_input(const char *text, struct gyre_shape *shape);
 /* gyre_config from the options; text and its name are the caller's. */
 void cli_net_config(struct gyre_config *config, const struct cli_net_options *options, const char *text, const char *name);
@@ -211,7 +224,8 @@ struct cli_source {
 };
 /* The split of a path; all of it when it has no splits at all. */
 int cli_open_data(struct gyre_data **data, const struct cli_source *source);
-/* The split alone: without it, or with too few samples for two parts, *data is NULL and why says what is missing; CLI_OK. */
+/* The split alone: without it, or with too few samples for two parts, *data is NULL and why says
+ * what is missing; CLI_OK. */
 int cli_open_split(struct gyre_data **data, const struct cli_source *source, char why[480]);
 int cli_is_folder(const char *path);
 
@@ -229,38 +243,44 @@ struct cli_checkpoint {
     char *net;                /* text, to free() */
     char *classes;            /* names, a line each; or NULL */
     float mean[4], std[4];
-    int has_input;            /* 1: mean and std are the file's; 0: it says none, they are 0 and 1 */
+    int has_input; /* 1: mean and std are the file's; 0: it says none, they are 0 and 1 */
     int32_t resize;
-    int real;                 /* 1: its net is opened for float samples; as the file says, else 0; may be set before it is opened */
+    /* 1: its net is opened for float samples; as the file says, else 0; may be set before it is
+     * opened */
+    int real;
     struct cli_hold hold;
 };
 /* path: a checkpoint, or the folder of a run. Returns an exit code after a sentence, or CLI_OK. */
 int cli_open_checkpoint(struct cli_checkpoint *checkpoint, const char *path);
 void cli_close_checkpoint(struct cli_checkpoint *checkpoint);
-/* Class number i of names a line each; buf when there is no name. Valid until the next call with the same buf. */
+/* Class number i of names a line each; buf when there is no name. Valid until the next call with
+ * the same buf. */
 const char *cli_class(const char *names, int32_t i, char *buf, size_t room);
 /* Opens the checkpoint's net for inference and loads its weights. */
 int cli_open_net(struct gyre_net **net, const struct cli_checkpoint *checkpoint, const struct cli_net_options *options, int batch);
 
-/* mean and std for channels: the given ones, else those of Fashion-MNIST (1) or ImageNet (3). CLI_USAGE after a sentence. */
+/* mean and std for channels: the given ones, else those of Fashion-MNIST (1) or ImageNet (3).
+ * CLI_USAGE after a sentence. */
 int cli_normalisation(const struct cli_reals *mean, const struct cli_reals *std, int32_t channels, float out_mean[4],
                       float out_std[4]);
 /* Writes what eval and predict need into the net's notes. */
 int cli_note_input(struct gyre_net *net, const float mean[4], const float std[4], int32_t channels, int32_t resize);
-int cli_note_hold(struct gyre_net *net, const struct gyre_data *data); /* nothing where nothing is held out */
-/* names: "cat,dog,..." instead of those of the data, or NULL. data may be NULL when names are given. */
+/* nothing where nothing is held out */
+int cli_note_hold(struct gyre_net *net, const struct gyre_data *data);
+/* names: "cat,dog,..." instead of those of the data, or NULL. data may be NULL when names are
+ * given. */
 int cli_note_classes(struct gyre_net *net, const struct gyre_data *data, const char *names);
 
 /* ---- batches larger than memory (cmd_micro.c) ---- */
 
 struct cli_micro {
-    int update;            /* images of an update, of each process or shard; 0: nothing was chosen */
+    int update; /* images of an update, of each process or shard; 0: nothing was chosen */
     size_t bytes;          /* that may be taken; 0: of what is free */
     int batch, accumulate; /* chosen: their product is the update */
     size_t planned;        /* bytes */
 };
-/* The micro-batch that fits and is fastest, or that of a checkpoint to go on from; all ranks choose as
- * rank 0. */
+/* The micro-batch that fits and is fastest, or that of a checkpoint to go on from; all ranks choose
+ * as rank 0. */
 int cli_choose_micro(const struct gyre_config *config, const char *checkpoint, struct gyre_job *job,
                      struct cli_micro *micro);
 void cli_say_micro(const struct cli_micro *micro); /* a line where something was chosen */
@@ -271,9 +291,11 @@ struct cli_progress;
 enum cli_progress_kind { CLI_PROGRESS_AUTO, CLI_PROGRESS_PLAIN, CLI_PROGRESS_JSON };
 struct cli_progress *cli_progress_open(enum cli_progress_kind kind);
 void cli_progress_close(struct cli_progress *progress);
-int cli_progress_train(void *progress, const struct gyre_progress *p); /* gyre_train_config.progress */
+/* gyre_train_config.progress */
+int cli_progress_train(void *progress, const struct gyre_progress *p);
 int cli_progress_count(void *progress, int64_t done, int64_t total);   /* for gyre_pack */
-/* A bar on a terminal, ten times a second; elsewhere line, not sooner than `pause` seconds after the last one. */
+/* A bar on a terminal, ten times a second; elsewhere line, not sooner than `pause` seconds after
+ * the last one. */
 int cli_progress_show(struct cli_progress *progress, const char *left, double part, const char *right, const char *line, double pause);
 
 /* Ctrl-C, SIGTERM and SIGHUP: a flag. */

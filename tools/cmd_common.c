@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What several commands need: sentences and exit codes, nets by name or file, data sets by path, checkpoints with their notes. */
+/* What several commands need: sentences and exit codes, nets by name or file, data sets by path,
+ * checkpoints with their notes. */
 #include "engine/gyre_job.h"
 #include "tools/cli.h"
 #include <errno.h>
@@ -241,6 +242,21 @@ char *cli_net_text(const char *name, const struct gyre_shape *shape, int *exit_c
     if (!text.text)
         *exit_code = cli_error(&error);
     return text.text;
+}
+
+int cli_net_splits(const char *name)
+{
+    struct gyre_error error;
+    char *const text = is_zoo_name(name) ? NULL : cli_read_file(name, (size_t)1 << 20, &error);
+    int splits = 0;
+    for (const char *at = text; at; at = strchr(at, '\n')) {
+        at += strspn(at, "\r\n");
+        const size_t line = strcspn(at, "#\r\n");
+        const char *const linear = strstr(at, "linear "), *const word = linear ? strstr(linear, " split") : NULL;
+        splits |= word && word + 6 <= at + line && strchr(" \t#\r\n", word[6]) != NULL;
+    }
+    free(text);
+    return splits;
 }
 
 /* "input 28x28x1" is the first line that is neither empty nor a comment. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre kernels: a GPU's kernels of a net, listed, dumped or packed into a file; a kernel of the user's own, tried. gyre audit: are they
- * those that a checkpoint records? */
+/* gyre kernels: a GPU's kernels of a net, listed, dumped or packed into a file; a kernel of the
+ * user's own, tried. gyre audit: are they those that a checkpoint records? */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>
@@ -102,8 +102,10 @@ static int kernels_run(const void *values, char **args, int count)
 {
     const struct kernels_values *v = values;
     const struct gyre_shape shape = { (int32_t)v->size, (int32_t)v->size, (int32_t)v->channels, (int32_t)v->classes, 0 };
+    const struct cli_reals none = { .count = 0 };
     const int pack = count == 2 && strcmp(args[0], "pack") == 0;
     struct gyre_config config;
+    struct gyre_shape input;
     char device[16];
     int code = CLI_OK;
     if (count == 2 && strcmp(args[0], "try") == 0)
@@ -114,6 +116,8 @@ static int kernels_run(const void *values, char **args, int count)
     if (!text)
         return code;
     kernels_config(&config, v, text, args[count - 1], device);
+    cli_net_input(text, &input);
+    cli_normalisation(&none, &none, input.c, config.mean, config.std); /* as train does without --mean: it stands in a kernel */
     code = pack ? kernels_pack(&config, v) : kernels_print(&config, v);
     free(text);
     return code;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre launch: starts several processes of a command as the ranks of one job, on this host or on those of a file, through ssh. Each gets its
- * number and the job's key, through a pipe; those of other hosts get it as the first line of their input, which stays open as long as
- * the launcher lives. When one ends badly, it says which and how, and ends the others; when one stands still while nobody notices (they are
- * meeting, or all done), it is ended. */
+/* gyre launch: starts several processes of a command as the ranks of one job, on this host or on
+ * those of a file, through ssh. Each gets its number and the job's key, through a pipe. Those of
+ * other hosts get it as the first line of their input, which stays open as long as the launcher
+ * lives. When one ends badly, it says which and how, and ends the others. When one stands still
+ * while nobody notices (they are meeting, or all done), it is ended. */
 #include "tools/launch.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 #define LAUNCH_BOARD 128 /* bytes of an address */
+#define LAUNCH_CALLS 16384 /* of those of all ranks */
+#define LAUNCH_PORTS 61000 /* below: as many ports as there can be ranks are left behind it */
 #define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
 
 struct launch_values {
@@ -27,7 +30,7 @@ static const struct cli_option launch_rows[] = {
     { "ranks", "N", NULL, "processes; default: 2, with --hosts all that it has room for", CLI_WHOLE, AT(ranks), 1, LAUNCH_MOST },
     { "workers", "W", NULL, "with --servers, instead of --ranks: processes that compute",
       CLI_WHOLE, AT(workers), 2, LAUNCH_MOST },
-    { "servers", "S", NULL, "parameter servers: the last processes, for 'train --sync server' and "
+    { "servers", "S", NULL, "parameter servers: the first processes, for 'train --sync server' and "
       "async", CLI_WHOLE, AT(servers), 1, LAUNCH_MOST },
     { "threads", "N", NULL, "threads that compute in each; default: the processors, divided", CLI_WHOLE, AT(threads), 1, 4096 },
     { "bind", NULL, NULL, "each process keeps to its part of its host's processors: for a job that has its hosts alone", CLI_FLAG, AT(bind), 0, 0 },
@@ -35,10 +38,13 @@ static const struct cli_option launch_rows[] = {
       AT(restarts), 0, 1000 },
     { "elastic", "MIN:MAX", NULL,
       "the job goes on when a process ends badly, while MIN remain; one that is lost is replaced, "
-      "up to MAX, but not with --hosts (train --shards)", CLI_TEXT, AT(elastic), 0, 0 },
+      "up to MAX, on its host (train --shards; or workers beside --servers)", CLI_TEXT,
+      AT(elastic), 0, 0 },
     { "hosts", "FILE", NULL, "hosts of the job, a line each: NAME [slots=N] [address=ADDRESS]; the first one gets rank 0", CLI_TEXT, AT(hosts), 0, 0 },
     { "ssh", "COMMAND", "ssh", "how a process is started on another host: COMMAND HOST SHELL-COMMAND", CLI_TEXT, AT(ssh), 0, 0 },
-    { "port", "N", "47201", "with rank 0 on another host: the port where it listens", CLI_WHOLE, AT(port), 1, 65535 },
+    { "port", "N", "47201",
+      "with rank 0 on another host: the port where it listens; with --hosts and --elastic newcomers "
+      "call the ports behind it", CLI_WHOLE, AT(port), 1, 65535 },
 };
 #undef AT
 
@@ -175,6 +181,8 @@ static void launch_variables(const struct launch_job *job, int rank, int key)
     launch_set("GYRE_MASTER_PORT", job->port);
     if (job->board >= 0)
         launch_set("GYRE_BOARD_FD", job->board);
+    if (job->most && job->board < 0 && job->v->port < LAUNCH_PORTS)
+        launch_set("GYRE_JOIN_PORT", job->v->port + 1);
     unsetenv("GYRE_LISTEN_FD");
     unsetenv("GYRE_KEY_FILE");
     if (rank == 0 && job->listener >= 0)
@@ -185,11 +193,30 @@ static void launch_variables(const struct launch_job *job, int rank, int key)
         launch_set("GYRE_THREADS", processors > host->used ? processors / host->used : 1);
 }
 
+/* Where the ranks that live listen: one of them leads, the first of them mostly. */
+static void launch_calls(const struct launch_job *job, char *text, size_t room)
+{
+    size_t at = 0;
+    for (int r = 0; r < job->ranks; r++) {
+        const struct launch_host *const host = &job->host[job->rank_host[r]];
+        const char *const name = host->address[0] ? host->address : host->name;
+        const int v6 = strchr(name, ':') != NULL;
+        if (job->pid[r] <= 0 || at + sizeof host->address + 16 > room)
+            continue;
+        at += (size_t)snprintf(text + at, room - at, v6 ? "%s[%s]:%d" : "%s%s:%d", at ? "," : "",
+                               name, (int)job->v->port + 1 + r);
+    }
+}
+
 /* A newcomer is told who lets it in. */
 static void launch_newcomer(const struct launch_job *job, int rank)
 {
-    char at[LAUNCH_BOARD + 1];
-    if (rank < job->first || !launch_leader(job, at))
+    char at[LAUNCH_CALLS] = "";
+    if (rank < job->first)
+        return;
+    if (job->board < 0)
+        launch_calls(job, at, sizeof at);
+    else if (!launch_leader(job, at))
         return;
     launch_set("GYRE_RANKS", 4096);
     setenv("GYRE_JOIN", at, 1); /* and what stands on the board later */
@@ -369,7 +396,7 @@ static void launch_on_late(struct launch_job *job, int bad)
  * themselves. */
 static int launch_spares(const struct launch_job *job, const struct launch_end *end)
 {
-    if (!job->v->servers || end->rank == 0 || end->rank >= job->ranks - (int)job->v->servers)
+    if (!job->v->servers || end->rank < (int)job->v->servers)
         return 0;
     if (launch_code(end->status) == CLI_FAILED) /* it has lost one itself */
         return 0;
@@ -399,8 +426,12 @@ static int launch_replace(struct launch_job *job, int left, const struct launch_
     char at[LAUNCH_BOARD + 1];
     const int rank = job->ranks;
     job->closed |= job->well > 0 || job->asked;
-    job->closed |= end->rank >= job->first && WIFEXITED(end->status); /* as would the next */
-    if (job->closed || left >= job->most || rank == LAUNCH_MOST || !launch_leader(job, at))
+    const int code = launch_code(end->status);
+    job->closed |= end->rank >= job->first && code < 128; /* as the next would */
+    job->closed |= code == CLI_FAILED;                    /* it has lost the others itself */
+    if (job->closed || left >= job->most || rank == LAUNCH_MOST)
+        return 0;
+    if (job->board < 0 ? job->v->port >= LAUNCH_PORTS : !launch_leader(job, at))
         return 0;
     job->rank_host[rank] = job->rank_host[end->rank];
     job->local[rank] = job->local[end->rank];
@@ -420,6 +451,10 @@ static int launch_outlives(const struct launch_job *job, int left, const struct 
     if (job->most && job->well > 0 && end->rank >= job->first && end->weight > 0)
         return 1;
     if (!job->most || end->weight == 0 || left + job->well < job->least || job->ended)
+        return 0;
+    /* a server is needed; and who has lost one is no loss */
+    if (job->v->servers && (end->rank < (int)job->v->servers ||
+                            (launch_code(end->status) == CLI_FAILED && end->rank < job->first)))
         return 0;
     if (job->board >= 0 && !launch_leader(job, at))
         return 0;
@@ -562,16 +597,18 @@ const struct cli_command cmd_launch = {
                "job goes on from its last checkpoint.\n\n"
                "With --elastic and 'train --shards' the others go on without one that is lost, process 0\n"
                "too: from the very step, to the same bits. They end where fewer than MIN are left, or\n"
-               "where those that are left are the smaller half. With mpirun: --enable-recovery; srun: -K0.\n\n"
+               "where those that are left are the smaller half. With mpirun: --enable-recovery;\n"
+               "srun: -K0 --no-kill. One that is lost before the first step may end the job.\n\n"
                "With --hosts, processes of other hosts are started through ssh, in the folder of the same path, with the GYRE_ and UCX_\n"
                "variables of this one. Hosts talk over TCP, or, where all have RDMA devices and the library UCX, through it; GYRE_TRANSPORT=tcp or\n"
                "ucx says which, and only the latter lets UCX itself use TCP. Every message carries a checksum; with GYRE_NET_CODE=hmac also nobody\n"
                "on the way can change one. UCX keeps no stranger from its port: what strangers send there enters no sum, but can fill memory\n"
                "or end the job, and whoever sees the network can read what passes. Its ports belong on a network of the cluster alone.\n\n"
-               "With --servers the last processes hold the weights: 'train --sync server' updates\n"
+               "With --servers the first processes hold the weights: 'train --sync server' updates\n"
                "once a step, to the same bits as without servers, and --sync async once a gradient.\n"
-               "A worker other than process 0 may be lost where no step waits for it: with --sync\n"
-               "async, and with --backup.\n\n"
+               "Workers may be lost: the others go on, with fewer gradients a step, and one of them tests\n"
+               "and saves; not with --shards or --sync-bn, which need them all. --elastic starts a lost\n"
+               "worker again, which joins them.\n\n"
                "mpirun, srun and torchrun may start 'gyre train' instead; on one host nothing has to be said. On several, GYRE_KEY_FILE names\n"
                "a file of 64 hexadecimal digits that its owner alone may read, and GYRE_MASTER_HOST the host of rank 0 (Slurm and torchrun tell\n"
                "it). A PMIx server without a launcher's own variables tells no number of processes: GYRE_RANKS, GYRE_LOCAL_RANKS.\n\n"

@@ -208,7 +208,8 @@ const struct cli_command cmd_plan = {
     .run = plan_run,
     .details = "NET is a net of the zoo or a file of net text.\n\nExamples:\n"
                "  gyre plan resnet50 --batch 32\n  gyre plan my.net --recompute --json\n  gyre launch --ranks 2 -- gyre plan resnet20\n"
-               "  gyre plan resnet50 --batch 64 --pipeline 4 --micro 8\n",
+               "  gyre plan resnet50 --batch 64 --pipeline 4 --micro 8\n"
+               "  gyre launch --ranks 4 -- gyre plan tools/examples/alexnet-split.net\n",
 };
 const struct cli_command cmd_bench = {
     .name = "bench", .args = "NET", .about = "times every op of a training step beside the machine's limits", .least = 1, .most = 1,

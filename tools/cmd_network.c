@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre net: schedules of allreduce, proved and printed; simulated training on described clusters. */
+/* gyre net: schedules of allreduce, proved and printed; simulated training on described
+ * clusters. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options from their table: defaults go through the same setter as what the user gives, so a default can be printed and cannot be
- * out of range unnoticed. */
+/* Options from their table: defaults go through the same setter as what the user gives, so a
+ * default can be printed and cannot be out of range unnoticed. */
 #include "tools/cli.h"
 #include <errno.h>
 #include <math.h>

@@ -9,9 +9,8 @@
 #define SERVERS_SLICES 4 /* of each server, at least, where the parameters have so many */
 
 const struct cli_option cli_server_rows[7] = {
-    { "servers", "N", NULL, "so many of the processes, the last ones, are parameter servers; "
-      "default: "
-      "GYRE_SERVERS, which launch sets", CLI_WHOLE, offsetof(struct cli_servers, servers), 1,
+    { "servers", "N", NULL, "so many of the processes, the first ones, are parameter servers; "
+      "default: GYRE_SERVERS, which launch sets", CLI_WHOLE, offsetof(struct cli_servers, servers), 1,
       SERVERS_MOST },
     { "sync", "allreduce|server|async", "allreduce", "how processes train together; server: an "
       "update "
@@ -106,7 +105,8 @@ static void servers_json(const struct gyre_progress *p)
            p->taken, p->late);
     for (int i = 0; i < GYRE_STALE; i++)
         printf("%s%" PRId64, i ? "," : "", p->stale[i]);
-    puts("]}");
+    printf("],\"lost_workers\":%" PRId64 ",\"joined_workers\":%" PRId64 ",\"gradients_of_joined\":%" PRId64
+           "}\n", p->lost, p->joined, p->again);
 }
 
 /* A row a staleness that there was, with a bar. */
@@ -130,6 +130,11 @@ void cli_server_report(const struct gyre_progress *p, int json)
         printf("gradients of slices: %" PRId64 " taken, %" PRId64 " came too late and were "
                "dropped\n",
                p->taken, p->late);
+        if (p->lost > 0)
+            printf("workers that were lost: %" PRId64 "; the others went on\n", p->lost);
+        if (p->joined > 0)
+            printf("workers that joined: %" PRId64 "; gradients of slices that they gave: %" PRId64 "\n",
+                   p->joined, p->again);
         if (p->stale[0] < p->taken) {
             puts("staleness, in updates that others made meanwhile:");
             servers_histogram(p);

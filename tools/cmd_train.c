@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre train, and gyre why with the same options: options to configuration. Epochs become steps here, because only here the data set
- * and the batch are both known. */
+/* gyre train, and gyre why with the same options: options to configuration. Epochs become steps
+ * here, because only here the data set and the batch are both known. */
 #include "engine/gyre_job.h"
 #include "tools/lab/lab.h"
 #include "tools/train_options.h"
@@ -480,11 +480,14 @@ static int open_ranks(struct train_job *job)
     struct gyre_job_config ranks;
     gyre_job_config_default(&ranks);
     ranks.wire = (int)job->v->wire;
-    ranks.messages = job->v->pipeline > 1;
+    const int splits = cli_net_splits(job->net_name);
+    ranks.messages = job->v->pipeline > 1 || splits;
     ranks.flight = job->folder;
     const char *const elastic = job->v->elastic ? job->v->elastic : getenv("GYRE_ELASTIC");
     if (elastic && cli_elastic(elastic, &ranks.elastic_least, &ranks.elastic_most) != CLI_OK)
         return CLI_USAGE;
+    if (elastic && splits)
+        return cli_fail(CLI_USAGE, "--elastic: a net with split layers cannot outlive its ranks, which have parts of them");
     const int roles = cli_server_config(&job->v->servers, &ranks);
     if (roles != CLI_OK)
         return roles;

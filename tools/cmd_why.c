@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre why: its own options and what it asks of the library. The net and the data come from the options of gyre train
- * (cmd_train.c), so that "train" in a command line can be replaced by "why". */
+/* gyre why: its own options and what it asks of the library. The net and the data come from the
+ * options of gyre train (cmd_train.c), so that "train" in a command line can be replaced by
+ * "why". */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 

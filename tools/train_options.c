@@ -85,7 +85,7 @@ const struct cli_option train_ranks_rows[10] = {
       "where N is 1, 2, 4, 8 ...", CLI_WHOLE, AT(shards), 0, 65536 },
     { "elastic", "MIN:MAX", NULL,
       "the job goes on when processes are lost, with at least MIN, and takes newcomers up to MAX; "
-      "needs --shards; default: what 'gyre launch --elastic' says", CLI_TEXT, AT(elastic), 0, 0 },
+      "needs --shards, or is for workers beside --servers; default: what 'gyre launch --elastic' says", CLI_TEXT, AT(elastic), 0, 0 },
     { "sync-bn", NULL, NULL, "batch norms see the images of all processes", CLI_FLAG, AT(sync_bn), 0, 0 },
     { "bucket", "X", "4", "megabytes of gradients that processes sum at a time, while the rest is computed", CLI_REAL, AT(bucket), 0.001, 1e6 },
     { "wire", "f32|bf16", "f32", "what gradients travel as between hosts; bf16: half the bytes", CLI_CHOICE, AT(wire), 0, 0 },

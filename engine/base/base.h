@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* base.h: included first by every file of Gyre. It fixes the feature macros, the linkage marks, the handful of
- * system headers that everybody uses, and arithmetic on sizes that cannot overflow silently.
+/* base.h: included first by every file of Gyre. It fixes feature macros, linkage marks, the system
+ * headers that everybody uses, and arithmetic on sizes that cannot overflow silently.
  *
  * engine/base knows nothing of nets, files or kernels; everything else may include it. */
 #ifndef GY_BASE_H
@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GY_INT marks every function that is shared between Gyre's own files; the amalgamation defines it as static.
- * There is no extern data: tables are reached through functions. */
+/* GY_INT marks every function that is shared between Gyre's own files; the amalgamation defines it
+ * as static. There is no extern data: tables are reached through functions. */
 #ifndef GY_INT
 #define GY_INT
 #endif
@@ -69,7 +69,7 @@ static inline int gy_mul_count(int64_t a, int64_t b, int64_t *out)
     return 0;
 }
 
-/* Rounds bytes up to a multiple of align (a power of two); the caller keeps bytes below SIZE_MAX - align. */
+/* Rounds bytes, below SIZE_MAX - align, up to a multiple of align (a power of two). */
 static inline size_t gy_align_up(size_t bytes, size_t align) { return (bytes + align - 1) & ~(align - 1); }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* x86: CPUID, and XGETBV for the registers that the system saves; AMX tiles are lent to a program that asks. POWER: the
- * kernel's auxiliary vector. */
+/* x86: CPUID, and XGETBV for the registers that the system saves; AMX tiles are lent to a program
+ * that asks. POWER: the kernel's auxiliary vector. */
 #include "engine/base/cpu.h"
 #include "engine/base/file_line.h"
 #include <unistd.h>

@@ -40,8 +40,7 @@ static int file_out_fail(struct gy_outfile *out, struct gy_error *err)
     return file_out_status(out, err);
 }
 
-/* A new file "target.part", process, three digits; a name that another writer has, or a killed one left, is passed
- * over. */
+/* A new file "target.part", process, three digits. Names that other writers have are skipped. */
 static int file_make_temp(struct gy_outfile *out)
 {
     for (int turn = 0; turn < 1000; turn++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* file.h: files that are whole or absent. Writing goes to a temporary file beside the target, is synced, renamed over
- * the target, and the folder is synced; an error at any point leaves the old file as it was. Nothing is mapped: a mapped
- * file that becomes shorter ends the process. A file is read whole, with a limit, or at any place; then a file that became
- * shorter is an error. A signal interrupts neither. Every sentence names the path and the system's reason. */
+/* file.h: files that are whole or absent. Writing goes to a temporary file beside the target. It is
+ * synced and renamed over the target, and the folder is synced. An error at any point leaves the
+ * old file as it was. Nothing is mapped: a mapped file that becomes shorter ends the process. A
+ * file is read whole, with a limit, or at any place; then a file that became shorter is an error. A
+ * signal interrupts neither. Every sentence names the path and the system's reason. */
 #ifndef GY_FILE_H
 #define GY_FILE_H
 #include "engine/base/mem.h"
@@ -19,56 +20,65 @@ struct gy_outfile {
 };
 GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_error *err);
 GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err);
-GY_INT int gy_outfile_rewind(struct gy_outfile *out, struct gy_error *err); /* what is written next stands at the file's beginning */
-/* Asks the system to write what it holds of the file, without waiting: then the sync at the end waits for little. */
+/* what is written next stands at the file's beginning */
+GY_INT int gy_outfile_rewind(struct gy_outfile *out, struct gy_error *err);
+/* Has the system write what it holds of the file, without waiting: the last sync waits less. */
 #define GY_FILE_AHEAD ((size_t)1 << 20) /* bytes after which that is worth it */
 GY_INT void gy_file_begin_sync(int fd);
 /* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. */
 GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err);
 GY_INT void gy_outfile_abandon(struct gy_outfile *out); /* safe after commit or a failed open */
 
-/* A file that is read at any place, by any number of threads at once, or bytes in memory that are read as one. */
+/* A file that any number of threads read at any place, or bytes in memory read as one. */
 struct gy_file {
     const unsigned char *bytes; /* in memory, which is the caller's; NULL: a file */
     uint64_t size;              /* when it was opened */
     int open, fd;
     char name[304];             /* for sentences */
 };
-GY_INT int gy_file_open(struct gy_file *file, const char *path, struct gy_error *err); /* a regular one */
+/* a regular one */
+GY_INT int gy_file_open(struct gy_file *file, const char *path, struct gy_error *err);
 GY_INT struct gy_file gy_file_of(const void *bytes, size_t count, const char *name);
-/* All of count bytes from `at` on, which lie below the size; GY_E_TRUNCATED when the file has become shorter since it was opened. */
+/* All of count bytes from `at` on, which lie below the size; GY_E_TRUNCATED when the file has
+ * become shorter since it was opened. */
 GY_INT int gy_file_read_at(const struct gy_file *file, uint64_t at, void *to, size_t count, struct gy_error *err);
 GY_INT void gy_file_close(struct gy_file *file); /* safe on a zeroed struct */
-GY_INT int gy_file_begins(const char *path, const void *magic, size_t bytes); /* 1: a regular file that begins with these, at most 16; else 0 */
+/* 1: a regular file that begins with these, at most 16; else 0 */
+GY_INT int gy_file_begins(const char *path, const void *magic, size_t bytes);
 
 /* All of count bytes; 0, or -1 with errno. For files that grow. */
 GY_INT int gy_file_write_all(int fd, const void *bytes, size_t count);
 GY_INT int gy_file_sync(int fd); /* as fsync */
-/* strerror of it; of a file that would be larger than this process may write, with the limit. Returns text. */
+/* strerror of it, with the limit of a file too large for this process. Returns text. */
 GY_INT const char *gy_file_reason(int reason, char text[160]);
 
-/* Who writes a folder or a file alone: a lock file, which says whose it is and is gone with its owner. The system gives it back when the process ends,
- * however it ends; over NFS as far as locks work there. */
+/* Who writes a folder or a file alone: a lock file, which says whose it is and is gone with its
+ * owner. The system gives it back when the process ends, however it ends; over NFS as far as locks
+ * work there. */
 struct gy_lock {
     int open, fd;
     char path[4096];
 };
-/* path: of the lock file; what: it stands for, in the sentence. GY_E_STATE when another process holds it. A file system without locks holds nobody
- * back. */
+/* path: of the lock file; what: it stands for, in the sentence. GY_E_STATE when another process
+ * holds it. A file system without locks holds nobody back. */
 GY_INT int gy_lock_take(struct gy_lock *lock, const char *path, const char *what, struct gy_error *err);
-GY_INT int gy_lock_beside(struct gy_lock *lock, const char *path, struct gy_error *err); /* path.lock, for a file that is written */
+/* path.lock, for a file that is written */
+GY_INT int gy_lock_beside(struct gy_lock *lock, const char *path, struct gy_error *err);
 /* Until it is dropped, no other run may write into the folder. */
 GY_INT int gy_run_folder_lock(struct gy_lock *lock, const char *folder, struct gy_error *err);
 GY_INT void gy_lock_drop(struct gy_lock *lock); /* safe on a zeroed struct */
 
-/* Whole file or pipe, through the hook, at most limit bytes; one more byte, a NUL, follows. Freed with
- * gy_alloc_free(alloc, *data, *bytes + 1). */
+/* Whole file or pipe, through the hook, at most limit bytes; one more byte, a NUL, follows. Freed
+ * with gy_alloc_free(alloc, *data, *bytes + 1). */
 GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t limit, char **data, size_t *bytes,
                         struct gy_error *err);
-GY_INT int gy_file_make_folder(const char *path, struct gy_error *err); /* parents too; existing is fine */
-/* Where a file of that name is kept between runs: gyre/NAME in $XDG_CACHE_HOME or ~/.cache; 0, or -1 with "" when neither is known. */
+/* parents too; existing is fine */
+GY_INT int gy_file_make_folder(const char *path, struct gy_error *err);
+/* Where a file of that name is kept between runs: gyre/NAME in $XDG_CACHE_HOME or ~/.cache; 0, or
+ * -1 with "" when neither is known. */
 GY_INT int gy_file_cache(char *path, size_t room, const char *name);
-GY_INT int gy_file_exists(const char *path); /* 0 no, 1 file, 2 folder; -1: the system does not say, errno has its reason */
+/* 0 no, 1 file, 2 folder; -1: the system does not say, errno has its reason */
+GY_INT int gy_file_exists(const char *path);
 /* Joins folder and name with one slash into room bytes; GY_E_ARG with a sentence when too long. */
 GY_INT int gy_file_join(char *out, size_t room, const char *folder, const char *name, struct gy_error *err);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* file_line.h: lines of the system's text files (/proc, /sys), read without allocation. memory.c reads them
- * below the allocator. */
+/* file_line.h: lines of the system's text files (/proc, /sys), read without allocation. memory.c
+ * reads them below the allocator. */
 #ifndef GY_FILE_LINE_H
 #define GY_FILE_LINE_H
 #include "engine/base/base.h"
 
-/* The first line of a small file of the system (/sys, /proc), with its end of line, cut to room; "" when there is none. Returns line. */
+/* The first line of a small file of the system (/sys, /proc), with its end of line, cut to room; ""
+ * when there is none. Returns line. */
 GY_INT const char *gy_file_line(const char *path, char *line, int room);
-/* The next line of an open one, with its end where there is room; what is beyond the room is no line of its own. 0: there is none. */
+/* The next line of an open file, with its end where there is room. What is beyond the room is no
+ * line of its own. 0: there is none. */
 GY_INT int gy_file_next(FILE *file, char *line, int room);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* half.h: bf16 in plain C, for kernels, for what travels between ranks and for tests: the same bits everywhere. */
+/* half.h: bf16 in plain C, for kernels, ranks' messages and tests: the same bits everywhere. */
 #ifndef GY_HALF_H
 #define GY_HALF_H
 #include "engine/base/base.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* SHA-256 as FIPS 180-4 writes it. Both CRCs, reflected, eight bytes at a time: the sixteen half bytes
- * are looked up independently, each in the table for its distance from the end. On x86 CRC-32C has an
- * instruction; long inputs take three lanes of it, or products of polynomials where one instruction makes
- * four (V. Gopal et al., Intel, 2009, has both). CRC-32 takes such products, one at a time: 64 bytes are
- * folded onto the 64 behind them until few are left, which have the same sum. */
+/* SHA-256 as FIPS 180-4 writes it. Both CRCs, reflected, eight bytes at a time. The sixteen half
+ * bytes are looked up independently, each in the table for its distance from the end. On x86
+ * CRC-32C has an instruction; long inputs take three lanes of it, or products of polynomials where
+ * one instruction makes four (V. Gopal et al., Intel, 2009, has both). CRC-32 takes such products,
+ * one at a time. It folds 64 bytes onto the 64 behind them until few are left, which have the same
+ * sum. */
 #include "engine/base/hash.h"
 #include "engine/base/cpu.h"
 #if defined(__x86_64__)

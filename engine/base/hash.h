@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hash.h: SHA-256 (FIPS 180-4) for identity, CRC-32C (Castagnoli) for records and event files, CRC-32 for PNG. */
+/* hash.h: SHA-256 (FIPS 180-4) for identity, CRC-32C (Castagnoli) for records, CRC-32 for PNG. */
 #ifndef GY_HASH_H
 #define GY_HASH_H
 #include "engine/base/base.h"
@@ -18,7 +18,7 @@ GY_INT void gy_sha256_hex(const unsigned char digest[32], char hex[65]);
 GY_INT uint32_t gy_crc32c(uint32_t crc, const void *bytes, size_t count);
 /* The sum of bytes with sum `first` and, behind them, `bytes` bytes with sum `second`. */
 GY_INT uint32_t gy_crc32c_join(uint32_t first, uint32_t second, size_t bytes);
-/* 1: the bytes have another CRC-32C. Under a fuzzer always 0, so that it finds its way behind the checksums. */
+/* 1: the bytes have another CRC-32C. Always 0 under a fuzzer, which has to get behind it. */
 GY_INT int gy_crc32c_differs(const void *bytes, size_t count, uint32_t crc);
 GY_INT uint32_t gy_crc32(uint32_t crc, const void *bytes, size_t count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of environment variables, and a look through the environment for ones that are not in it. */
+/* The table of environment variables, and a look for ones that are not in it. */
 #include "engine/base/knob.h"
 
 extern char **environ;
@@ -38,9 +38,9 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_KEY_FILE", "path", "", "file of the job's key, 64 hexadecimal digits, that its owner alone may read" },
     { "GYRE_EPOCH", "count", "0", "how often the job was started again" },
     { "GYRE_ELASTIC", "text", "", "MIN:MAX processes with which a job goes on (train --elastic)" },
-    { "GYRE_JOIN", "text", "", "HOST:PORT of the rank that leads a job, which this process joins" },
+    { "GYRE_JOIN", "text", "", "HOST:PORT, ... of ranks of a job, which this process joins: one of them leads" },
     { "GYRE_BOARD_FD", "count", "", "the open file into which that rank writes where it listens" },
-    { "GYRE_DIE", "text", "", "for tests: RANK:N, ... dies at sum N; wN: wait; rN, vN: meeting" },
+    { "GYRE_JOIN_PORT", "count", "", "newcomers call this port + the process's number; taken: another" },
     { "GYRE_ALLREDUCE", "text", "by size", "algorithm between hosts: ring, multiring:4 ..., file:PATH, fastest; flat/ring: each rank as a host" },
     { "GYRE_TRANSPORT", "text", "by devices", "between hosts: tcp, our own; ucx, the library, without being said only where RDMA devices are" },
     { "GYRE_INTERFACE", "text", "rank 0's", "for tcp between hosts: the network interface, as eth1 (ucx: UCX_NET_DEVICES)" },

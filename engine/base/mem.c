@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Chunks of an arena form a list; each begins with its size. Small requests share a chunk, large ones get their own. */
+/* An arena's chunks form a list; each begins with its size. Large requests have their own. */
 #include "engine/base/mem.h"
 #include "engine/base/memory.h"
 

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* mem.h: where every byte comes from. One allocator hook (the caller's, or malloc's), and on top of it an arena: a
- * bump allocator that is released whole. An arena either works in a fixed block that the caller supplied, or takes
- * chunks from the hook; the code that fills it is the same, so that measuring and opening cannot disagree. After
- * gy_arena_freeze an allocation fails and is counted: nothing is allocated while a net steps. */
+/* mem.h: where every byte comes from. One allocator hook (the caller's, or malloc's), and on top of
+ * it an arena: a bump allocator that is released whole. An arena works in a fixed block that the
+ * caller supplied, or takes chunks from the hook. The same code fills both, so measuring and
+ * opening cannot disagree. After gy_arena_freeze an allocation fails and is counted: nothing is
+ * allocated while a net steps. */
 #ifndef GY_MEM_H
 #define GY_MEM_H
 #include "engine/base/base.h"
 #include "engine/base/memory.h"
 #include "engine/base/status.h"
 
-/* The hook of gyre_config: new_bytes 0 frees, ptr NULL allocates, otherwise resizes; memory is aligned for any type.
- * Returns NULL on failure (ptr stays valid then). May be called from any thread. */
+/* The hook of gyre_config: new_bytes 0 frees, ptr NULL allocates, otherwise resizes; memory is
+ * aligned for any type. Returns NULL on failure (ptr stays valid then). May be called from any
+ * thread. */
 struct gy_alloc {
     void *(*fn)(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
     void *user;
 };
 
-GY_INT struct gy_alloc gy_alloc_default(void); /* realloc and free; refuses what the machine does not have (memory.h) */
+/* realloc and free; refuses what the machine does not have (memory.h) */
+GY_INT struct gy_alloc gy_alloc_default(void);
 
 /* count * elem_bytes zeroed bytes, or NULL (also on overflow). */
 GY_INT void *gy_alloc_take(const struct gy_alloc *alloc, size_t count, size_t elem_bytes);
-/* Resizes to new_count elements; bytes beyond the old count are not cleared. NULL on failure, ptr still valid. */
+/* Resizes to new_count elements, new ones not cleared. NULL on failure, ptr still valid. */
 GY_INT void *gy_alloc_grow(const struct gy_alloc *alloc, void *ptr, size_t old_count, size_t new_count,
                            size_t elem_bytes);
 GY_INT void gy_alloc_free(const struct gy_alloc *alloc, void *ptr, size_t bytes); /* NULL is fine */
@@ -37,8 +40,8 @@ struct gy_arena {
 };
 
 GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t bytes);
-/* Asks the system to back [ptr, ptr + bytes) by large pages, as far as whole ones lie inside; where it does not grant them,
- * nothing happens. */
+/* Asks the system to back [ptr, ptr + bytes) by large pages, as far as whole ones lie inside. It
+ * may refuse; then nothing happens. */
 GY_INT void gy_mem_large_pages(void *ptr, size_t bytes);
 /* Memory that is not cleared, on large pages of its own from half of one on. */
 struct gy_large {
@@ -46,17 +49,22 @@ struct gy_large {
     void *memory; /* as the hook gave it */
     size_t room;  /* of it */
 };
-GY_INT int gy_large_take(struct gy_large *large, const struct gy_alloc *alloc, size_t bytes); /* -1: there is no memory; large is zeroed then */
-GY_INT void gy_large_drop(struct gy_large *large, const struct gy_alloc *alloc);              /* zeroed is fine */
-/* What is taken next, so many bytes in all, comes from one piece of such memory. -1: there is none, and nothing has changed. */
+/* -1: there is no memory; large is zeroed then */
+GY_INT int gy_large_take(struct gy_large *large, const struct gy_alloc *alloc, size_t bytes);
+/* zeroed is fine */
+GY_INT void gy_large_drop(struct gy_large *large, const struct gy_alloc *alloc);
+/* What is taken next, so many bytes in all, comes from one piece of such memory. -1: there is none,
+ * and nothing has changed. */
 GY_INT int gy_arena_reserve(struct gy_arena *arena, size_t bytes);
 
 GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc);
-/* count * elem_bytes zeroed bytes aligned to GY_CACHE_LINE; NULL when exhausted, overflowing or frozen. */
+/* count * elem_bytes zeroed bytes at a cache line; NULL when exhausted, overflowing or frozen. */
 GY_INT void *gy_arena_take(struct gy_arena *arena, size_t count, size_t elem_bytes);
-GY_INT char *gy_arena_text(struct gy_arena *arena, const char *text, size_t bytes); /* copy, NUL added; or NULL */
+/* copy, NUL added; or NULL */
+GY_INT char *gy_arena_text(struct gy_arena *arena, const char *text, size_t bytes);
 GY_INT void gy_arena_freeze(struct gy_arena *arena);
-GY_INT void gy_arena_close(struct gy_arena *arena); /* gives every chunk back; safe on a zeroed struct */
+/* gives every chunk back; safe on a zeroed struct */
+GY_INT void gy_arena_close(struct gy_arena *arena);
 
 #define GY_NOMEM(err, what, bytes)                                                                                     \
     GY_FAIL((err), GY_E_NOMEM, "out of memory: %s needs %zu bytes%s", (what), (size_t)(bytes), gy_memory_words((char[64]){ 0 }, 64, (uint64_t)(bytes)))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The system's account of memory: /proc/meminfo, and the control groups from the process's own up to the root, of both versions. What a group has left is
- * its limit less its use, but pages of files are given back on demand (memory.stat: inactive_file, active_file). */
+/* The system's account of memory: /proc/meminfo, and the control groups from the process's own up
+ * to the root, of both versions. What a group has left is its limit less its use, but pages of
+ * files are given back on demand (memory.stat: inactive_file, active_file). */
 #include "engine/base/memory.h"
 #include "engine/base/file_line.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Linux: affinity masks by system calls, cores from /sys, limits from the control group. Elsewhere nothing is bound. */
+/* Linux: affinity masks, cores from /sys, the control group's limits. Elsewhere: none. */
 #include "engine/base/pin.h"
 #include "engine/base/file_line.h"
 #include <unistd.h>

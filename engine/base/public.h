@@ -8,11 +8,12 @@
 #include "engine/base/status.h"
 #include "engine/base/text.h"
 
-GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err); /* copies when out is not NULL; returns the status */
+/* copies when out is not NULL; returns the status */
+GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err);
 /* GYRE_OK, or GYRE_E_ARG where pointer is NULL; what: "gyre_save: path". error may be NULL. */
 GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *error);
-/* Copies a caller's configuration over defaults that stand in out. Both begin with their size; at least `least` bytes are needed. GY_E_ARG when it
- * cannot be one of ours. */
+/* Copies a caller's configuration over defaults that stand in out. Both begin with their size; at
+ * least `least` bytes are needed. GY_E_ARG when it cannot be one of ours. */
 GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err);
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
 GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink);

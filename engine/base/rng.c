@@ -51,7 +51,6 @@ GY_INT void gy_rng_draws(uint64_t seed, uint32_t stream, uint64_t step, uint64_t
     for (; i < count; i++)
         gy_rng_words(seed, stream, step, element + (uint64_t)i, out + 4 * i);
 }
-#undef RNG_SIDE
 
 static float rng_unit(uint32_t word) { return (float)(word >> 8) * (1.0f / 16777216.0f); }
 

@@ -24,10 +24,6 @@ GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink)
     gy_sink_printf(sink, "\"");
 }
 
-static int text_write_file(void *user, const char *text, size_t bytes) { return fwrite(text, 1, bytes, user) != bytes; }
-
-GY_INT struct gy_sink gy_sink_file(FILE *file) { return (struct gy_sink){ text_write_file, file, 0 }; }
-
 GY_INT void gy_buf_open(struct gy_buf *buf, const struct gy_alloc *alloc)
 {
     memset(buf, 0, sizeof *buf);

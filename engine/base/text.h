@@ -5,7 +5,7 @@
 #include "engine/base/base.h"
 #include "engine/base/mem.h"
 
-/* Where printed reports go. write returns 0, or non-zero to stop (the printer then returns GY_E_IO). */
+/* Where reports go. write returns 0, or non-zero to stop (the printer returns GY_E_IO). */
 struct gy_sink {
     int (*write)(void *user, const char *text, size_t bytes);
     void *user;
@@ -17,9 +17,8 @@ GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...) GY_PRINTF
 /* As text of JSON, in quotes; quotes, backslashes and control characters are escaped. A net's name
  * may be a path. */
 GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink);
-GY_INT struct gy_sink gy_sink_file(FILE *file);
 
-/* A text buffer that grows through the hook. text is always NUL-terminated once something was added. */
+/* A text buffer that grows through the hook. text ends with NUL once something was added. */
 struct gy_buf {
     struct gy_alloc alloc;
     char *text;
@@ -28,22 +27,25 @@ struct gy_buf {
 };
 GY_INT void gy_buf_open(struct gy_buf *buf, const struct gy_alloc *alloc);
 GY_INT void gy_buf_add(struct gy_buf *buf, const void *bytes, size_t count);
-GY_INT void gy_buf_printf(struct gy_buf *buf, const char *fmt, ...) GY_PRINTF(2, 3); /* 4095 bytes, as above */
+/* 4095 bytes, as above */
+GY_INT void gy_buf_printf(struct gy_buf *buf, const char *fmt, ...) GY_PRINTF(2, 3);
 GY_INT void gy_buf_close(struct gy_buf *buf);
 GY_INT struct gy_sink gy_sink_buf(struct gy_buf *buf);
 
 /* Copies at most room - 1 bytes and terminates; returns 0, or -1 when it had to cut. */
 GY_INT int gy_text_copy(char *dst, size_t room, const char *src);
-/* The whole of text as a number in [lo, hi]; 0, or -1 with *out untouched. Locale-independent, no hex floats. */
+/* All of text as a number in [lo, hi]; 0, or -1 with *out untouched. No locale, no hex floats. */
 GY_INT int gy_text_int(const char *text, int64_t lo, int64_t hi, int64_t *out);
 GY_INT int gy_text_real(const char *text, double lo, double hi, double *out);
-/* The next word of *at, up to a space, tab or line's end, and *at moves behind it; 0, or -1 at the end of the text or when room is short. */
+/* Takes the next word of *at, up to a space, tab or line's end, and moves *at behind it. Returns 0,
+ * or -1 at the end of the text or when room is short. */
 GY_INT int gy_text_word(const char **at, char *word, size_t room);
-/* Numbers between spaces; how many there are before the text ends or something else comes, at most count. Locale-independent. */
+/* Numbers between spaces; how many there are before the text ends or something else comes, at most
+ * count. Locale-independent. */
 GY_INT int gy_text_reals(const char *text, double *out, int count);
 /* The candidate nearest to word by edit distance, or NULL when none is near: for "did you mean". */
 GY_INT const char *gy_text_nearest(const char *word, const char *const *candidates, size_t count);
-/* "12.3 MB" style text of a byte count (decimal units), into a caller buffer of at least 16 bytes; returns it. */
+/* "12.3 MB" style text of a byte count, into a buffer of at least 16 bytes; returns it. */
 GY_INT const char *gy_text_bytes(char *buf, size_t room, double bytes);
 
 #endif

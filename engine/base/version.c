@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which Gyre this is. build.sh says the source id when it compiles this file, anew whenever the sources changed. */
+/* Which Gyre this is. build.sh gives the source id, anew whenever the sources changed. */
 #include "engine/gyre_base.h"
 #include "engine/base/status.h"
 

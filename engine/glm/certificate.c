@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* One pass over the rows gives P(w) and, with dual variables, D. Two kinds of tiles run side by side over each view: pieces of CERT_ROWS rows, whose
- * losses and conjugates are summed in double; and strips, fixed shares of a view's rows, each of which adds coefficient x to a vector of its own,
- * in the order of the rows. Pieces and strips are cut by the shape of the data alone and added in their order: the bits are the same for any number of
- * threads. D is of the vector that the dual numbers give, not of w, which has drifted from it by the roundings of a whole run: so D bounds P from below
- * whatever w is.
+/* One pass over the rows gives P(w) and, with dual variables, D. Two kinds of tiles run side by
+ * side over each view. Pieces of CERT_ROWS rows have their losses and conjugates summed in double.
+ * Strips, fixed shares of a view's rows, each add coefficient x to a vector of their own, in the
+ * order of the rows. Pieces and strips are cut by the shape of the data alone and added in their
+ * order. So bits are the same for any number of threads. D is of the vector that the dual numbers
+ * give. From it w has drifted by the roundings of a whole run. So D bounds P from below whatever w
+ * is.
  *
- * The logarithms of the logistic loss are taken of products, of 1 + exp(-|m|) <= 2 over up to CERT_LOGS rows at a time. What is kept is a product less 1:
- * the sum of many tiny losses is as near, relative to itself, as that of large ones. */
+ * The logarithms of the logistic loss are taken of products, of 1 + exp(-|m|) <= 2 over up to
+ * CERT_LOGS rows at a time. What is kept is a product less 1: the sum of many tiny losses is as
+ * near, relative to itself, as that of large ones. */
 #include "kernels/cpu/sparse.h"
 #include "engine/glm/exact_sums.h"
 

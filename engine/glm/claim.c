@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a model says of itself, looked at by somebody who was not there when it was trained: the referee takes the file's weights, and the bound that their
- * own slopes prove. Where that is less than the file says, and no proof of the contrary either, the problem is solved once more, for a better bound. */
+/* Checks what a model says of itself, without anything of its training. The referee takes the
+ * file's weights, and the bound that their own slopes prove. Where that is less than the file says,
+ * and no proof of the contrary either, the problem is solved once more, for a better bound. */
 #include "engine/base/public.h"
 #include "engine/glm/glm_model.h"
 #include "engine/glm/referee.h"

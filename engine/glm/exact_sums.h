@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* exact_sums.h: sums in double over rows, features and ranks, with the same bits for any number of threads, and on every rank. */
+/* exact_sums.h: sums in double over rows, features and ranks, with the same bits for any number of
+ * threads, and on every rank. */
 #ifndef GY_GLM_SUMS_H
 #define GY_GLM_SUMS_H
 #include "engine/glm/glm.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A feed whose views are the unpacked blocks themselves; the first and the last of a part may be cut, then their offsets are counted anew. */
+/* A feed whose views are the unpacked blocks themselves. The first and the last of a part may be
+ * cut, then their offsets are counted anew. */
 #include "engine/glm/feed.h"
 #include "engine/glm/glm_stream.h"
 

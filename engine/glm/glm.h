@@ -3,8 +3,9 @@
  *
  *     min over w:  sum over rows i of c_i loss(y_i, x_i . w)  +  l2 / 2 |w|^2  +  l1 |w|_1        (SUMS of losses, as Snap ML and liblinear have it)
  *
- * a feed that hands out its rows pass after pass, and solvers, one a file, which all take the same run and leave the same certificate: the objective P(w) and a
- * lower bound of the optimum, so that their difference, the duality gap, bounds how far w is from the best. */
+ * a feed that hands out its rows pass after pass, and solvers, one a file. All solvers take the
+ * same run and leave the same certificate: the objective P(w) and a lower bound of the optimum.
+ * Their difference, the duality gap, bounds how far w is from the best. */
 #ifndef GY_GLM_H
 #define GY_GLM_H
 #include "io/rows/rows.h"
@@ -24,7 +25,8 @@ struct gy_glm_problem {
     int bias_free;         /* 1: its weight is not penalised (Newton and L1 solvers) */
     int target;            /* enum gy_glm_target */
     float positive;
-    float class_weight[2]; /* c_i is this times the row's own weight: of y = -1 and of y = 1; 1, 1 */
+    /* c_i is this times the row's own weight: of y = -1 and of y = 1; 1, 1 */
+    float class_weight[2];
 };
 
 static inline const struct gy_glm_loss *gy_glm_loss_of(const struct gy_glm_problem *problem)
@@ -46,12 +48,13 @@ static inline float gy_glm_c(const struct gy_glm_problem *problem, const struct 
     return (problem->target == GY_GLM_TARGET_CLASS ? problem->class_weight[y > 0] : 1.0f) * (rows->weight ? rows->weight[i] : 1.0f);
 }
 
-/* Rows, pass after pass in the same order. A resident feed's views stay valid between passes, others until the next call. Not thread-safe; the solver deals a
- * view's rows to its threads. next: rows->count 0 ends the pass, and the call after begins a new one. */
+/* Rows, pass after pass in the same order. A resident feed's views stay valid between passes,
+ * others until the next call. Not thread-safe; the solver deals a view's rows to its threads. next:
+ * rows->count 0 ends the pass, and the call after begins a new one. */
 struct gy_glm_feed {
     int (*next)(void *self, struct gy_rows *rows, struct gy_error *err);
-    /* Between two passes: from now on views come in another order in every pass (0: in that of the rows again). A view's rows are then found by rows->first.
-     * NULL: they always come in order. */
+    /* Between two passes: from now on views come in another order in every pass (0: in that of the
+     * rows again). A view's rows are then found by rows->first. NULL: they always come in order. */
     int (*shuffle)(void *self, int on, uint64_t seed, struct gy_error *err);
     void *self;
     int64_t first;         /* number of its first row in the data set, as rows->first counts */
@@ -62,7 +65,7 @@ struct gy_glm_feed {
     int64_t most_entries;
     int views;             /* of a pass */
     int resident;
-    int parts;             /* that all rows are dealt to, the same on all ranks; 0 or 1: this is all */
+    int parts; /* that all rows are dealt to, the same on all ranks; 0 or 1: this is all */
 };
 
 /* How far a model is. Sums in double. */
@@ -95,8 +98,11 @@ GY_INT const char *gy_glm_why_name(enum gy_glm_why why); /* NULL: it goes on. st
 /* When to stop: the first that holds. */
 struct gy_glm_stop {
     double gap;        /* relative gap (P - D) / P; 0: no */
-    double target;     /* P at or below this; 0: no (for comparisons: without a gap too, coordinate ascent then looks at P alone, and dual is -INFINITY) */
-    double validation; /* relative improvement of the mean validation loss in three checks below this; 0: no */
+    /* P at or below this; 0: no (for comparisons: without a gap too, coordinate ascent then looks
+     * at P alone, and dual is -INFINITY) */
+    double target;
+    /* relative improvement of the mean validation loss in three checks below this; 0: no */
+    double validation;
     int epochs;        /* most passes; 0: 1000 */
     int every;         /* epochs between certificates; 0: the solver's choice */
     double seconds;    /* of solving; 0: no. Ranks decide together */
@@ -110,16 +116,23 @@ struct gy_glm_run {
     struct gyre_job *job;      /* ranks; NULL: alone */
     struct gy_glm_stop stop;
     uint64_t seed;
-    float *w;                  /* [features + (bias != 0)]: where it begins (zeros) and what it finds; of the caller */
-    float *dual;               /* [rows] dual variables in the loss's own form (kernels/glm_loss.h), or NULL: not kept between runs */
+    /* [features + (bias != 0)]: where it begins (zeros) and what it finds; of the caller */
+    float *w;
+    /* [rows] dual variables in the loss's own form (kernels/glm_loss.h), or NULL: not kept between
+     * runs */
+    float *dual;
     int has_dual;              /* 1: dual holds those of an earlier run, w is made from them */
-    float *point;              /* [features + (bias != 0)] of the caller: weights whose slopes are the dual numbers of the best bound, or NULL */
-    int has_point;             /* 1: the solver has left them there (those without dual numbers of their own: newton, l1); 0: they are w's own */
+    /* [features + (bias != 0)] of the caller: weights whose slopes are the dual numbers of the best
+     * bound, or NULL */
+    float *point;
+    /* 1: the solver has left them there (those without dual numbers of their own: newton, l1); 0:
+     * they are w's own */
+    int has_point;
     int first_epoch;           /* epochs done before, by a run that was interrupted; 0 */
     /* Mean loss on other rows with the present w, for stop.validation; NULL: none. */
     int (*validate)(void *user, const float *w, double *loss, struct gy_error *err);
-    /* After each epoch; above 0: stop (GY_E_STOPPED with w and dual as they are). A status below 0: it failed, maybe on this rank alone, and ends the run
-     * without another sum. NULL: none. */
+    /* After each epoch; above 0: stop (GY_E_STOPPED with w and dual as they are). A status below 0:
+     * it failed, maybe on this rank alone, and ends the run without another sum. NULL: none. */
     int (*progress)(void *user, const struct gy_glm_progress *progress);
     void *user;
     /* What came out. */
@@ -135,20 +148,25 @@ struct gy_glm_solver {
     int (*fits)(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why);
     int (*solve)(struct gy_glm_run *run, struct gy_error *err);
 };
-GY_INT const struct gy_glm_solver *gy_glm_sdca(void);   /* sdca.c: stochastic dual coordinate ascent */
-GY_INT const struct gy_glm_solver *gy_glm_newton(void); /* newton.c: trust-region Newton, conjugate gradients */
-GY_INT const struct gy_glm_solver *gy_glm_l1(void);     /* l1.c: proximal Newton, coordinate descent on active columns */
-/* By name, or NULL: the one that is expected to be fastest for this problem, of those whose bit is not set in *tried; sets it (tried NULL: of all). NULL with
- * a sentence when none fits. */
+/* sdca.c: stochastic dual coordinate ascent */
+GY_INT const struct gy_glm_solver *gy_glm_sdca(void);
+/* newton.c: trust-region Newton, conjugate gradients */
+GY_INT const struct gy_glm_solver *gy_glm_newton(void);
+/* l1.c: proximal Newton, coordinate descent on active columns */
+GY_INT const struct gy_glm_solver *gy_glm_l1(void);
+/* The solver of that name. NULL: the one expected to be fastest for this problem, of those whose
+ * bit is not set in *tried; sets it (tried NULL: of all). NULL with a sentence when none fits. */
 GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, uint32_t *tried,
                                                  struct gy_error *err);
 
 /* (P - D) / P; 0 where both are 0; NAN: P is below 0, or no number. certificate.c */
 GY_INT double gy_glm_relative_gap(double objective, double bound);
-/* P(w) exactly, in double, and with dual variables D: one pass over the feed, all ranks together. dual NULL: primal alone. certificate.c */
+/* P(w) exactly, in double, and with dual variables D: one pass over the feed, all ranks together.
+ * dual NULL: primal alone. certificate.c */
 GY_INT int gy_glm_certify(struct gy_glm_run *run, const float *w, const float *dual, struct gy_glm_certificate *out, struct gy_error *err);
 
-/* Sum of a row's features times w, in float with four partial sums at least; without the bias. kernels chosen at run time. */
+/* Sum of a row's features times w, in float with four partial sums at least; without the bias.
+ * kernels chosen at run time. */
 GY_INT float gy_glm_dot(const struct gy_rows *rows, int32_t i, const float *w);
 
 #endif

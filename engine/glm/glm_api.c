@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls on linear models and their rows, without training: defaults, files, scores, conversion. */
+/* The public calls on linear models and their rows, without training: defaults, files, scores,
+ * conversion. */
 #include "io/rows/convert.h"
 #include "engine/base/public.h"
 #include "engine/glm/glm_model.h"

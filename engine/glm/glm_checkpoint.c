@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run was is kept as metadata in words, so that a file which does not belong to a run can be refused with the setting's name and both values. */
+/* Metadata says in words what a run was. So a file that does not belong to a run is refused with
+ * the setting's name and both values. */
 #include "engine/glm/glm_checkpoint.h"
 #include "io/safetensors.h"
 #include "engine/base/text.h"

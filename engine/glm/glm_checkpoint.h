@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* glm_checkpoint.h: a linear training that can go on after it was interrupted. One safetensors file
- * holds the weights, the dual numbers where the solver has them, the epoch, and what the run was: data set, seed, settings.
- * With several ranks the first writes `path` and rank r its rows' dual numbers into "path.r", before the first writes:
- * where `path` is, the others are, of the same epoch or a later one. Any number of ranks can go on: any dual numbers are good ones. */
+ * holds the weights, the dual numbers where the solver has them, the epoch, and what the run was:
+ * data set, seed, settings. With several ranks the first writes `path`, after each rank r wrote its
+ * rows' dual numbers into "path.r". Where `path` is, the others are, of the same epoch or a later
+ * one. Any number of ranks can go on: any dual numbers are good ones. */
 #ifndef GY_GLM_KEEP_H
 #define GY_GLM_KEEP_H
 #include "engine/base/mem.h"

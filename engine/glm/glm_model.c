@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A linear model in memory: one weight vector for two classes or a regression, one a class for more. Scores are sums in double, so that they do not
- * depend on how rows were cut. */
+/* A linear model in memory: one weight vector for two classes or a regression, one a class for
+ * more. Scores are sums in double, so that they do not depend on how rows were cut. */
 #include "engine/glm/glm_model.h"
 
 GY_INT const char *gy_glm_loss_name(int loss)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_model.h: a trained linear model, the rows that come to it, and what its scores are worth. Rows come from a source, in slices of bounded size that all
- * threads score. */
+/* glm_model.h: a trained linear model, the rows that come to it, and what its scores are worth.
+ * Rows come from a source, in slices of bounded size that all threads score. */
 #ifndef GY_GLM_MODEL_H
 #define GY_GLM_MODEL_H
 #include "io/rows/blocks.h"
@@ -21,15 +21,18 @@ struct gyre_glm {
 GY_INT int gy_glm_model_take(struct gyre_glm **out, const struct gyre_glm_info *info, const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT int32_t gy_glm_model_class(const struct gyre_glm *model, float label); /* its index, or -1 */
 GY_INT const char *gy_glm_loss_name(int loss);
-/* The word as one that lives as long as the program, or NULL: why a model ended. Of two, the later in this order says more: "gap", "target", "validation",
- * "epochs", "time", "rounding", "stalled", "stopped". */
+/* The word as one that lives as long as the program, or NULL: why a model ended. Of two, the later
+ * in this order says more: "gap", "target", "validation", "epochs", "time", "rounding", "stalled",
+ * "stopped". */
 GY_INT const char *gy_glm_why(const char *word);
 GY_INT const char *gy_glm_worse(const char *a, const char *b); /* either may be NULL */
-/* What part k is the answer to. Against the rest, the class has its own weight and the others 1, as in liblinear. Of a softmax: penalties and bias alone. */
+/* What part k is the answer to. Against the rest, the class has its own weight and the others 1, as
+ * in liblinear. Of a softmax: penalties and bias alone. */
 GY_INT struct gy_glm_problem gy_glm_model_problem(const struct gyre_glm *model, int k);
 static inline int gy_glm_model_is_whole(const struct gyre_glm *model) { return model->info.softmax && model->info.models > 1; }
-/* Score of rows [from, from + count) with a weight vector, in [0, count) of out with a stride. Ids from features on count nothing; normalize: the row is
- * scaled to length 1 where rows->scale does not do it. */
+/* Score of rows [from, from + count) with a weight vector, in [0, count) of out with a stride. Ids
+ * from features on count nothing; normalize: the row is scaled to length 1 where rows->scale does
+ * not do it. */
 struct gy_glm_scorer {
     const float *w;
     int64_t width;   /* of w */
@@ -55,7 +58,8 @@ GY_INT int gy_glm_model_onnx(const struct gyre_glm *model, const char *path, str
 
 /* ---- source.c ---- */
 
-/* All rows become blocks: a file of them, text that is converted into memory, the caller's arrays. */
+/* All rows become blocks: a file of them, text that is converted into memory, the caller's
+ * arrays. */
 struct gy_glm_source {
     struct gy_alloc alloc;
     struct gy_blocks *blocks;
@@ -65,15 +69,16 @@ struct gy_glm_source {
     int64_t at;                  /* next block */
     char name[512];              /* for sentences: the first file */
 };
-/* hash: what text is to be hashed with, and what a block file must have; NULL: as data says. most: features that there may be where data does not say;
- * 0: any. pool NULL: this thread. */
+/* hash: what text is to be hashed with, and what a block file must have; NULL: as data says. most:
+ * features that there may be where data does not say; 0: any. pool NULL: this thread. */
 GY_INT int gy_glm_source_open(struct gy_glm_source **out, const struct gyre_glm_data *data, const struct gyre_glm_info *hash, uint32_t most,
                               struct gy_pool *pool, const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_glm_source_close(struct gy_glm_source *source); /* NULL is fine */
 /* The next rows, valid until the call after; count 0 ends a pass. */
 GY_INT int gy_glm_source_next(struct gy_glm_source *source, struct gy_rows *rows, struct gy_error *err);
 GY_INT int gy_glm_is_blocks(const char *path); /* by its first bytes; 0: a text, or nothing */
-/* Rows of a source, those of one fold or those of the others, as a source in memory. Folds are dealt by counted numbers. */
+/* Rows of a source, those of one fold or those of the others, as a source in memory. Folds are
+ * dealt by counted numbers. */
 struct gy_glm_fold {
     uint64_t seed;
     int number, folds, others;
@@ -95,8 +100,10 @@ GY_INT int gy_glm_source_score(struct gy_glm_source *source, const struct gy_glm
 
 struct gy_glm_meter;
 GY_INT int gy_glm_meter_open(struct gy_glm_meter **out, const struct gyre_glm *model, const struct gy_alloc *alloc, struct gy_error *err);
-GY_INT int gy_glm_meter_take(void *meter, const struct gy_glm_slice *slice, struct gy_error *err); /* for gy_glm_source_score */
-GY_INT void gy_glm_meter_use(struct gy_glm_meter *meter, const struct gyre_glm *model); /* another model of the same classes goes on */
+/* for gy_glm_source_score */
+GY_INT int gy_glm_meter_take(void *meter, const struct gy_glm_slice *slice, struct gy_error *err);
+/* another model of the same classes goes on */
+GY_INT void gy_glm_meter_use(struct gy_glm_meter *meter, const struct gyre_glm *model);
 GY_INT void gy_glm_meter_metrics(struct gy_glm_meter *meter, struct gyre_glm_metrics *out);
 GY_INT void gy_glm_meter_print(struct gy_glm_meter *meter, int json, struct gy_sink *sink);
 GY_INT void gy_glm_meter_close(struct gy_glm_meter *meter); /* NULL is fine */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Model texts, read strictly: liblinear's lines in any order up to the weights, then Gyre's own, if there are any. Every sentence names file and line.
- * Weights of classes are put into the rising order of the labels. */
+/* Model texts, read strictly: liblinear's lines in any order up to the weights, then Gyre's own, if
+ * there are any. Every sentence names file and line. Weights of classes are put into the rising
+ * order of the labels. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "engine/base/text.h"

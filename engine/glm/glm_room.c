@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Takes the arrays of a table from an arena, one after another, and gives large ones large pages. */
+/* Takes the arrays of a table from an arena, one after another, and gives large ones large
+ * pages. */
 #include "engine/glm/glm_room.h"
 
 GY_INT int gy_glm_take_rooms(struct gy_arena *arena, const struct gy_glm_room *room, size_t rooms,

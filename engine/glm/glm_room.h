@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_room.h: the memory of a run as a table: what each array is, and how long. All of it is taken, or
- * one sentence says what it would have been. */
+/* glm_room.h: the memory of a run as a table: what each array is, and how long. All of it is taken,
+ * or one sentence says what it would have been. */
 #ifndef GY_GLM_ROOM_H
 #define GY_GLM_ROOM_H
 #include "engine/base/mem.h"

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows are numbered pass after pass without end: number n is window n mod windows, and lies in room n mod rooms. The thread that reads may be so far ahead
- * of the solver as there are rooms; it goes on with the next pass while the solver ends this one. All that both touch (filled, released, status, events)
- * changes under the mutex; a room belongs to the thread from released to filled, and else to the solver.
+/* Windows are numbered pass after pass without end: number n is window n mod windows, and lies in
+ * room n mod rooms. The thread that reads may be so far ahead of the solver as there are rooms. It
+ * goes on with the next pass while the solver ends this one. All that both touch (filled, released,
+ * status, events) changes under the mutex. A room belongs to the thread from released to filled,
+ * and else to the solver.
  *
- * Windows that are read in less time than two threads need to wait for each other have no thread: the solver reads each when it wants it. */
+ * Windows that are read faster than two threads meet have no thread: the solver reads each when it
+ * wants it. */
 #include "engine/glm/glm_stream.h"
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"

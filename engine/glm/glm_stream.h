@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_stream.h: rows of a block file that need not fit into memory. A thread reads ahead: it takes the next blocks of this rank's part, checks and unpacks them
- * into a room and joins them to one window, while the solver trains on the window before. Rooms are few and taken when the feed is opened. Windows come in
- * the order of rows, or, shuffled, in a new one every pass: which of them trains last matters less and less then. Windows of a few KiB are read when
- * they are wanted, without that thread.
+/* glm_stream.h: rows of a block file that need not fit into memory. A thread reads ahead while the
+ * solver trains on the window before. It takes the next blocks of this rank's part, checks and
+ * unpacks them, and joins them to one window. Rooms are few and taken when the feed is opened.
+ * Windows come in the order of rows, or, shuffled, in a new one every pass: which of them trains
+ * last matters less and less then. Windows of a few KiB are read when they are wanted, without that
+ * thread.
  *
- * Rows are dealt by number: a rank has one contiguous piece, as long as the others' to one row; a block on a border is read by both
- * neighbours. Where all of them fit, rows are resident: every window is read once and views stay valid (feed.h does that by all threads). */
+ * Rows are dealt by number: a rank has one contiguous piece, as long as the others' to one row. A
+ * block on a border is read by both neighbours. Where all of them fit, rows are resident: every
+ * window is read once and views stay valid (feed.h does that by all threads). */
 #ifndef GY_GLM_STREAM_H
 #define GY_GLM_STREAM_H
 #include "io/rows/blocks.h"

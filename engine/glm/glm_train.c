@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Training a linear model from rows to certificates: opens rows, deals them to ranks, says what labels mean, and gives one problem after the other to a
- * solver. What a solver finds is kept as it is; only the numbers of the certificate go with it. */
+/* Training a linear model, from rows to certificates. Opens rows, deals them to ranks, says what
+ * labels mean, and gives one problem after the other to a solver. What a solver finds is kept as it
+ * is; only the numbers of the certificate go with it. */
 #include "io/rows/blocks.h"
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"

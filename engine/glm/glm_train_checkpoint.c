@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints of a linear training: a file a model, "glm-K.safetensors", written by the clock and when the model is done, so that a run which is started
- * again finds those that are done and goes on with the one that is not. */
+/* Checkpoints of a linear training: a file a model, "glm-K.safetensors", written by the clock and
+ * when the model is done. A run that is started again finds those that are done, and goes on with
+ * the one that is not. */
 #include <errno.h>
 #include <unistd.h>
 

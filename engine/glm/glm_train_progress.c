@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a solver calls back while it trains: the mean loss on the test rows, for its rule to stop, and
- * the caller's progress, with a checkpoint where one is due. */
+/* What a solver calls back while it trains: the test rows' mean loss, for its stopping rule, and
+ * the caller's progress, with a checkpoint where due. */
 #include "engine/base/public.h"
 #include "engine/job/peers.h"
 #include "engine/glm/glm_model.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One model of a training: a solver gives an answer, the referee says what it is worth. A solver that believed to have reached the gap goes on with a smaller
- * one; where it stands still far from the gap, and the choice was left to us, another begins anew. The best answer is the model's, the best bound is of
- * them all. An answer whose objective is not finite is none. */
+/* One model of a training: a solver gives an answer, the referee says what it is worth. A solver
+ * that believed to have reached the gap goes on with a smaller one. Where it stands still far from
+ * the gap, and the choice was left to us, another begins anew. The best answer is the model's, the
+ * best bound is of them all. An answer whose objective is not finite is none. */
 #include <float.h>
 
 #include "engine/base/clock.h"

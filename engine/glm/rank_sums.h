@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* rank_sums.h: ranks that train one linear model together, each on its own rows: nested CoCoA (Ma et al., "Adding vs. averaging in distributed primal-dual
- * optimization", 2015). A leaf (a thread, a block of a GPU) of level 2 inside a rank, level 1, sees
+/* rank_sums.h: ranks that train one linear model together, each on its own rows: nested CoCoA (Ma
+ * et al., "Adding vs. averaging in distributed primal-dual optimization", 2015). A leaf (a thread,
+ * a block of a GPU) of level 2 inside a rank, level 1, sees
  *
  *     w + sigma1 u + sigma1 sigma2 u'          q = sigma1 sigma2 |x|^2 / l2
  *
- * u: what its rank changed since the last sum over ranks, u': what it changed itself since its rank's last merge. A level's sigma is safe where it is the
- * number of those who work beside each other; less is enough where they move w in different directions, which is measured at every sum.
+ * u: what its rank changed since the last sum over ranks, u': what it changed itself since its
+ * rank's last merge. A level's sigma is safe where it is the number of parallel workers. Less is
+ * enough where they move w in different directions, which is measured at every sum.
  *
- * What a solver does: its vector v is w + sigma1 u. It trains on v as if it were alone, with every step's q and every change of v multiplied by
- * levels->sigma, and calls gy_glm_levels_pass after each pass. After a sum v is w, the same bits on all ranks. Alone sigma is 1 and nothing happens. */
+ * What a solver does: its vector v is w + sigma1 u. It trains on v as if alone, with every step's q
+ * and change of v multiplied by levels->sigma. After each pass it calls gy_glm_levels_pass. After a
+ * sum v is w, the same bits on all ranks. Alone sigma is 1 and nothing happens. */
 #ifndef GY_GLM_LEVELS_H
 #define GY_GLM_LEVELS_H
 #include "engine/glm/glm.h"

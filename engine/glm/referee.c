@@ -3,15 +3,20 @@
  *
  *     min P >= D(a) = sum over rows of conjugates(a_i) - sum over j of max(|u_j| - l1, 0)^2 / (2 l2)        u = sum of pull_i x_i
  *
- * for any dual numbers a in their domain. The domain asks for two things beside: without an l2 no |u_j| above l1, so all of them are scaled down; and
- * a weight that is not penalised wants u_j = 0 there, so that the sign that pulls more is scaled to what the other pulls (squared loss: after every
- * row has given its share of the excess; softmax: probabilities move towards one distribution of all rows). Such a change needs a pass of its own.
+ * for any dual numbers a in their domain. The domain asks for two things beside: without an l2 no
+ * |u_j| above l1, so all of them are scaled down; and a weight that is not penalised wants u_j = 0
+ * there, so that the sign that pulls more is scaled to what the other pulls (squared loss: after
+ * every row has given its share of the excess; softmax: probabilities move towards one distribution
+ * of all rows). Such a change needs a pass of its own.
  *
- * A sum of n doubles is off by n u sum of |terms| at most, u = 2^-53 (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2), a
- * product of two floats by nothing. So every sum goes with that of its magnitudes. What is left of u_j = 0 after the change is a part d of one sign's pulls:
- * conjugates are concave and 0 at 0, so scaling these by 1 - d, which some real number d does exactly, costs d times their sum at most.
+ * A sum of n doubles is off by n u sum of |terms| at most, u = 2^-53 (Higham, "Accuracy and
+ * Stability of Numerical Algorithms", 2002, section 4.2), a product of two floats by nothing. So
+ * every sum goes with that of its magnitudes. What is left of u_j = 0 after the change is a part d
+ * of one sign's pulls. Some real number d scales these by 1 - d exactly. Conjugates are concave and
+ * 0 at 0, so that costs d times their sum at most.
  *
- * Blocks are read a batch at a time; strip s takes the s-th share of the rows of each block, and has sums of its own, so that bits do not depend on threads. */
+ * Blocks are read a batch at a time. A strip s takes the s-th share of each block's rows, with sums
+ * of its own, so bits do not depend on threads. */
 #include "engine/glm/referee.h"
 #include "engine/glm/referee_row.h"
 #include "engine/job/peers.h"
@@ -543,10 +548,3 @@ GY_INT int gy_glm_referee(const struct gy_glm_answer *answer, struct gy_glm_verd
     referee_give(&r);
     return status;
 }
-
-#undef REFEREE_STRIPS
-#undef REFEREE_BATCH
-#undef REFEREE_TILE
-#undef REFEREE_TINY
-#undef REFEREE_EXACT
-#undef REFEREE_DOUBLES

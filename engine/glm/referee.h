@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* referee.h: what a linear model may claim. Objective and bound are computed once more, from the rows as their blocks have them, the weights that are
- * written and the dual numbers that are kept; nothing is taken from a solver but its answer. Both are on the safe side of every rounding. */
+/* referee.h: what a linear model may claim. Objective and bound are computed once more, from the
+ * rows as their blocks have them, the weights that are written and the dual numbers that are kept.
+ * Nothing is taken from a solver but its answer. Both are on the safe side of every rounding. */
 #ifndef GY_GLM_REFEREE_H
 #define GY_GLM_REFEREE_H
 #include "io/rows/blocks.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses and conjugates of one row, each with what it may be off by. Functions of the mathematical library are taken to err by four units at most (glibc
- * states 1 for exp, log and log1p). A coefficient is what it is as a double: its conjugate is off, not it. */
+/* Losses and conjugates of one row, each with what it may be off by. Functions of the mathematical
+ * library are taken to err by four units at most (glibc states 1 for exp, log and log1p). A
+ * coefficient is what it is as a double: its conjugate is off, not it. */
 #include "engine/glm/referee_row.h"
 
 #define ROW_FUNCTION (4 * GY_REFEREE_UNIT)
@@ -127,6 +128,3 @@ GY_INT void gy_referee_classes(double *z, int count, int y, double c, double err
     const double off = moved->share > 0 ? absolute * (2 + entropy) : fmin(relative * entropy, absolute * (1 + entropy));
     *conjugate = (struct gy_near){ c * entropy, c * off };
 }
-
-#undef ROW_FUNCTION
-#undef ROW_FAR

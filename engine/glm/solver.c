@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of solvers, and the choice among those that fit, by the time that each is expected to take. */
+/* The table of solvers, and the choice among those that fit, by the time that each is expected to
+ * take. */
 #include "engine/glm/glm.h"
 
 #define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */

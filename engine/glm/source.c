@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows for a model, wherever they are: a block file is read a block at a time, everything else becomes blocks in memory first. Slices are of a
- * size that does not depend on the threads. */
+/* Rows for a model, wherever they are: a block file is read a block at a time, everything else
+ * becomes blocks in memory first. Slices are of a size that does not depend on the threads. */
 #include "io/rows/blocks_write.h"
 #include "io/rows/convert.h"
 #include "engine/base/file.h"

@@ -57,5 +57,3 @@ GY_INT int gy_job_share(struct gyre_job *job, const void *own, size_t count, voi
         GY_TRY(gy_job_cast(job, r, at + (size_t)r * count, count, err));
     return GY_OK;
 }
-
-#undef CAST_ROOM

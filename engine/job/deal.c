@@ -5,7 +5,7 @@
  * are as many as ranks: 4 shards on 3 ranks are {0, 1}, {2}, {3}.
  *
  * Between hosts the tree is that of recursive halving and doubling: over a power of two of hosts
- * with as many ranks each, dealt in order; a job that outlives its ranks has one for all others. */
+ * with as many ranks each, dealt in order. A job that outlives its ranks has one for all others. */
 #include "engine/base/knob.h"
 #include "engine/job/deal.h"
 #include "net/comm/host_memory.h"

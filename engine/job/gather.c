@@ -27,5 +27,3 @@ GY_INT int gy_job_gather(struct gyre_job *job, const int64_t *own, int count, in
     gy_alloc_free(&alloc, parts, numbers * GATHER_PARTS * sizeof *parts);
     return status;
 }
-
-#undef GATHER_PARTS

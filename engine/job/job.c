@@ -21,7 +21,7 @@
 #include "engine/job/cast.h"
 #include "engine/job/deal.h"
 #include "engine/job/job.h"
-#include "engine/job/plant.h"
+#include "engine/job/newcomer.h"
 #include "net/comm/reform.h"
 #include "net/comm/rendezvous.h"
 #include "engine/job/served_parts.h"
@@ -29,8 +29,6 @@
 #include "engine/job/wire.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
-#define JOB_BOARD 128 /* bytes of an address */
-#define JOB_JOIN_NS 15000000000LL
 #define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
 
 /* ---- opening ---- */
@@ -67,7 +65,6 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                      struct gy_error *err)
 {
     const struct gyre_job_config *const c = job->config;
-    const int spared = c->sync == GYRE_SYNC_ASYNC ? -1 : c->backup;
     char version[32], roles[160];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
     snprintf(roles, sizeof roles, "%d servers, sync %d, backup %d, staleness %" PRId64 ", rate %d, "
@@ -86,8 +83,7 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                                                 .code = gy_knob_get("GYRE_NET_CODE"),
                                                 .boot = boot, .place = *place, .met = met,
                                                 .firm = c->servers,
-                                                .spared_most = spared,
-                                                .blocks = c->elastic_least > 0,
+                                                .blocks = c->elastic_least > 0 && c->servers == 0,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -183,18 +179,6 @@ static int job_check_elastic(struct gyre_job *job, struct gy_error *err)
                    GY_NET_MEMBERS);
 }
 
-static int job_number(const char *name, int64_t most, int64_t otherwise, int *out,
-                      struct gy_error *err)
-{
-    const char *const text = gy_knob_get(name);
-    int64_t value = otherwise;
-    if (text && gy_text_int(text, 0, most, &value) != 0)
-        return GY_FAIL(err, GY_E_ARG, "%s is \"%s\"; it must be a number from 0 to %" PRId64, name,
-                       text, most);
-    *out = (int)value;
-    return GY_OK;
-}
-
 static int job_open_reform(struct gyre_job *job, struct gy_net_reform_config *c,
                            const struct gy_net_boot_config *met, struct gy_error *err)
 {
@@ -202,9 +186,11 @@ static int job_open_reform(struct gyre_job *job, struct gy_net_reform_config *c,
     c->epoch = met->epoch;
     c->least = job->config->elastic_least;
     c->most = job->config->elastic_most;
+    if (job->config->servers > 0 && job->ranks > 0) /* the places of those that were lost */
+        c->most = job->ranks < c->most ? job->ranks : c->most;
     c->wait_ns = job->wait_ns;
-    GY_TRY(job_number("GYRE_BOARD_FD", INT_MAX, -1, &c->board, err));
-    GY_TRY(gy_job_plant_open(&job->plant, c->id, &job->alloc, err));
+    GY_TRY(gy_newcomer_read(&c->board, &c->port, err));
+    c->port += c->port > 0 ? c->id : 0;
     return gy_net_reform_open(&job->reform, c, &job->alloc, err);
 }
 
@@ -257,7 +243,6 @@ static int job_begin(struct gyre_job *job, struct gy_error *err)
 static int job_resume(struct gyre_job *job, struct gy_net_boot *boot,
                       const struct gy_net_launcher *place, struct gy_error *err)
 {
-    gy_job_plant_meets(job->plant, 1);
     job->uneven = 0;
     const int64_t came = gy_clock_ns();
     GY_TRY(job_world(job, boot, place, NULL, err));
@@ -265,35 +250,25 @@ static int job_resume(struct gyre_job *job, struct gy_net_boot *boot,
     return job_stand(job, err);
 }
 
-/* Who leads, as GYRE_JOIN says, or the board: another may do so when this is called again. */
-static int job_leader(const char *said, char host[256], int *port, struct gy_error *err)
-{
-    char text[JOB_BOARD + 1];
-    int board;
-    GY_TRY(job_number("GYRE_BOARD_FD", INT_MAX, -1, &board, err));
-    const ssize_t bytes = board >= 0 ? pread(board, text, JOB_BOARD, 0) : 0;
-    text[bytes > 0 ? bytes : 0] = 0;
-    return gy_net_address(text[0] ? text : said, host, 256, port, err);
-}
-
 /* One try of a newcomer. */
-static int job_try(struct gyre_job *job, const char *said, struct gy_net_boot_config *met,
+static int job_try(struct gyre_job *job, struct gy_newcomer *n, struct gy_net_boot_config *met,
                    struct gy_net_boot **boot, struct gy_net_launcher *place, struct gy_error *err)
 {
     struct gy_net_reform_config c = { .id = met->place.rank };
-    char host[256];
+    char host[GY_NEWCOMER_HOST];
     int port = 0;
-    GY_TRY(job_leader(said, host, &port, err));
+    int64_t patience;
+    GY_TRY(gy_newcomer_next(n, host, &port, &patience, err));
     GY_TRY(gy_net_reform_near(host, port, &c.at, err));
     if (!job->reform)
         GY_TRY(job_open_reform(job, &c, met, err));
-    return gy_net_reform_join(job->reform, host, port, boot, place, err);
+    return gy_net_reform_join(job->reform, host, port, patience, boot, place, err);
 }
 
 /* A newcomer: who leads may be lost just then, and another lead soon. */
 static int job_join(struct gyre_job *job, const char *said, struct gy_error *err)
 {
-    const int64_t deadline = gy_clock_ns() + JOB_JOIN_NS;
+    struct gy_newcomer newcomer;
     struct gy_net_boot_config met = { .wait_ns = job->wait_ns };
     struct gy_net_rendezvous meeting;
     struct gy_net_launcher place;
@@ -301,8 +276,9 @@ static int job_join(struct gyre_job *job, const char *said, struct gy_error *err
     int status;
     GY_TRY(gy_net_launcher_read(&met.place, job_variable, err));
     GY_TRY(gy_net_rendezvous(&meeting, &met, job_variable, err));
-    while ((status = job_try(job, said, &met, &boot, &place, err)) == GY_E_PEER)
-        if (gy_clock_ns() > deadline)
+    gy_newcomer_begin(&newcomer, said, job->wait_ns);
+    while ((status = job_try(job, &newcomer, &met, &boot, &place, err)) == GY_E_PEER)
+        if (gy_newcomer_is_late(&newcomer))
             break;
     GY_TRY(status);
     job->joined = 1;
@@ -314,17 +290,16 @@ GY_INT int gy_job_reform(struct gyre_job *job, struct gy_error *err)
     struct gy_net_launcher place;
     struct gy_net_boot *boot = NULL;
     for (int i = 0; i < GY_JOB_AREAS; i++)
-        if (job->area[i].at)
+        if (job->area[i].at && job->config->servers == 0) /* else it is its rank's own */
             return GY_FAIL(err, GY_E_STATE, "ranks cannot come together again while nets are open");
     job_shut(job);
-    gy_job_plant_meets(job->plant, 0);
     GY_TRY(gy_net_reform_meet(job->reform, &boot, &place, err));
     return job_resume(job, boot, &place, err);
 }
 
 GY_INT int gy_job_look(struct gyre_job *job)
 {
-    return job->rank == 0 && gy_net_reform_look(job->reform) > 0;
+    return job->rank == 0 && gy_net_reform_look(job->reform, job->ranks) > 0;
 }
 
 /* ---- opening all of it ---- */
@@ -336,9 +311,9 @@ static int job_roles(const struct gyre_job_config *c, struct gy_error *err)
         return GY_FAIL(err, GY_E_ARG, "job config: %d servers and sync %d: servers are for "
                        "GYRE_SYNC_SERVER and GYRE_SYNC_ASYNC, and these need "
                        "one or more", c->servers, c->sync);
-    if (c->servers > 0 && c->elastic_least > 0)
-        return GY_FAIL(err, GY_E_ARG, "job config: a job with servers cannot outlive its ranks "
-                       "(elastic)");
+    if (c->elastic_least > 0 && (c->record || c->replay))
+        return GY_FAIL(err, GY_E_ARG, "job config: a run to which workers come back (elastic) has "
+                       "no record that could be replayed");
     if (c->wire != GYRE_WIRE_F32 && c->servers > 0)
         return GY_FAIL(err, GY_E_ARG, "job config: gradients to servers travel as f32, not as bf16 "
                        "(wire)");
@@ -367,7 +342,6 @@ GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct g
     if (!job || job->ranks == 1)
         return GY_OK;
     struct gy_net_host *const node = gy_job_node(job, data);
-    gy_job_plant_sums(job->plant);
     gy_net_comm_enter(job->world);
     const int status = node ? gy_net_host_allreduce(node, data, count, err) : gy_net_host_allreduce_outside(job->node, data, count, err);
     return gy_net_comm_explain(job->world, status, err);
@@ -383,21 +357,29 @@ GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error 
 
 /* ---- what must be equal ---- */
 
-#define JOB_PARTS 8 /* of 16 bits, exact in float: the kind, then the value */
+#define JOB_WORD 8  /* of 16 bits, exact in float: the kind, then the value */
+#define JOB_PARTS 9 /* then 1: a rank that is gone has a row of zeros */
 #define JOB_NAMED 8 /* ranks in a sentence */
 
 /* A rank's word is its row; the others' rows are 0, so that the sum has all of them. */
 static void job_put_word(float row[JOB_PARTS], uint64_t kind, uint64_t value)
 {
-    for (int k = 0; k < JOB_PARTS; k++)
+    for (int k = 0; k < JOB_WORD; k++)
         row[k] = (float)((k < 4 ? kind : value) >> 16 * (k % 4) & 0xffff);
+    row[JOB_WORD] = 1;
+}
+
+static int job_is_here(const float *words, int rank)
+{
+    return words[rank * JOB_PARTS + JOB_WORD] > 0;
 }
 
 /* The first rank of the same kind, itself where it is that. */
 static int job_first_like(const float *words, int rank)
 {
     int first = 0;
-    while (memcmp(words + first * JOB_PARTS, words + rank * JOB_PARTS, 4 * sizeof *words) != 0)
+    while (!job_is_here(words, first) ||
+           memcmp(words + first * JOB_PARTS, words + rank * JOB_PARTS, 4 * sizeof *words) != 0)
         first++;
     return first;
 }
@@ -408,7 +390,7 @@ static int job_differ(const float *words, int ranks, int *like, char *text, size
     int count = 0;
     size_t at = 0;
     for (int r = 1; r < ranks; r++) {
-        const int first = job_first_like(words, r);
+        const int first = job_is_here(words, r) ? job_first_like(words, r) : r;
         if (memcmp(words + first * JOB_PARTS, words + r * JOB_PARTS, JOB_PARTS * sizeof *words) == 0)
             continue;
         *like = count == 0 ? first : *like;
@@ -455,7 +437,7 @@ GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *
     if (job->rank == 0)
         job_put_word(parts, 0, (uint64_t)*value);
     GY_TRY(job->peers->sum(job, parts, JOB_PARTS, err));
-    for (int k = 4; k < JOB_PARTS; k++)
+    for (int k = 4; k < JOB_WORD; k++)
         all |= (uint64_t)parts[k] << 16 * (k % 4);
     *value = (int64_t)all;
     return GY_OK;
@@ -642,7 +624,6 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
     int64_t number = 0;
     if (place < 0)
         return GY_FAIL(err, GY_E_BUG, "a sum of %" PRId64 " floats was begun outside the ranks' memory", count);
-    gy_job_plant_sums(job->plant);
     gy_net_comm_enter(job->world);
     if (job->area[place].node)
         GY_TRY(gy_net_comm_explain(job->world, gy_net_host_start(job->area[place].node, data, count, &number, err), err));
@@ -659,7 +640,6 @@ GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *er
 
 GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
-    gy_job_plant_waits(job->plant);
     struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
     return node ? gy_net_comm_explain(job->world, gy_net_host_wait(node, ticket / GY_JOB_AREAS, err), err) : GY_OK;
 }
@@ -727,7 +707,7 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
     }
     if (job)
         gy_recorder_ended(job, status, &err);
-    gyre_job_close(job);
+    gyre_job_close(opened);
     return gy_error_out(error, &err);
 }
 
@@ -736,6 +716,7 @@ GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error)
     struct gy_error err = { 0 };
     if (!job)
         return GYRE_OK;
+    job->over = 1;
     job->peers->note(job, GY_DOES_END, 0, 0);
     const int status = gy_net_comm_end(job->world, &err);
     if (job->elastic) /* what was trained is saved: gyre_train */
@@ -757,15 +738,10 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     job_shut(job);
     gy_wire_free_left(job);
     gy_recorder_close(job);
+    if (!job->over)
+        gy_net_reform_give_up(job->reform);
     gy_net_reform_close(job->reform);
-    gy_job_plant_close(job->plant, &alloc);
     gy_alloc_free(&alloc, job->area, GY_JOB_AREAS * sizeof *job->area);
     gy_alloc_free(&alloc, job->config, sizeof *job->config);
     gy_alloc_free(&alloc, job, sizeof *job);
 }
-
-#undef JOB_BYTES
-#undef JOB_JOIN_NS
-#undef JOB_PAGE
-#undef JOB_PARTS
-#undef JOB_NAMED

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls on sums, for programs that train by other means. They get the same memory and the
- * same sums that a net's gradients take. Alone, a sum is what it was. */
+/* The public calls on sums, for programs that train by other means. They get the same memory and
+ * the same sums that a net's gradients take. Alone, a sum is what it was. */
 #include "engine/base/public.h"
 #include "engine/job/job.h"
 

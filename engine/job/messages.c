@@ -96,7 +96,3 @@ GY_INT int gy_job_await(struct gyre_job *job, struct gy_net_request *request, st
             request->sends ? "to" : "from", request->peer);
     return gy_net_comm_explain(job->world, GY_E_PEER, err);
 }
-
-#undef MESSAGES_SPINS
-#undef MESSAGES_PAUSE_NS
-#undef MESSAGES_RANKS

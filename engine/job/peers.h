@@ -63,15 +63,16 @@ struct gyre_job {
     const struct gy_peers *peers;
     int rank, ranks, local, locals, hosts; /* local: among those of this host */
     int half;                 /* gradients travel as bf16 between hosts */
-    int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
+    int tree; /* memory that is taken now is for sums in the order of the tree of shards */
     int uneven, first[GY_JOB_BLOCKS + 1]; /* not equally many shards: rank r from first[r] on */
-    int elastic, joined, blocks; /* 0, or it goes on without some, up to so many; this one came late;
-                               * sums between hosts follow the blocks of shards, whatever the hosts */
+    /* 0, or it goes on without some, up to so many; this one came late; sums between hosts follow
+     * the blocks of shards, whatever the hosts */
+    int elastic, joined, blocks;
+    int over; /* gyre_job_end was called */
 
     struct gy_alloc alloc;
     struct gyre_job_config *config;
     struct gy_net_reform *reform; /* elastic: by which ranks come together again */
-    struct gy_job_plant *plant; /* for tests: when this process kills itself; NULL: never */
     struct gy_served *served; /* with servers: what the calls there need */
     struct gy_net_comm *world; /* NULL: alone */
     void *base;               /* mapping of the host's file, for sums that are copied */
@@ -97,7 +98,8 @@ GY_INT int gy_peers_any(struct gyre_job *job, int flag, int *out, struct gy_erro
 GY_INT int gy_peers_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err);
 GY_INT int gy_peers_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
 GY_INT int gy_peers_follow(struct gyre_job *job, int64_t *value, struct gy_error *err);
-GY_INT int gy_peers_alive(struct gyre_job *job, struct gy_error *err); /* GY_E_PEER: a rank is lost */
+/* GY_E_PEER: a rank is lost */
+GY_INT int gy_peers_alive(struct gyre_job *job, struct gy_error *err);
 GY_INT void gy_peers_note(struct gyre_job *job, int note, int ended, int64_t step);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* served.h: a job of workers and parameter servers. Of its ranks the last ones are servers: each
+/* served.h: a job of workers and parameter servers. Of its ranks the first ones are servers: each
  * holds a part of the parameters, cut into slices, adds the gradients that workers push, updates
  * its part and gives it back. A worker sees the others as a job of workers alone: its calls are
  * those of any job, where a sum that is begun is a gradient that is pushed, and waiting for it
  * puts weights in place.
  *
  * Until gy_served.begin all ranks do the same, as in any job; from then on until .leave a server
- * serves, and workers talk to servers alone. */
+ * serves, and workers talk to servers alone. From then on workers may be lost. The first of those
+ * that live leads: it tests and saves. */
 #ifndef GY_JOB_SERVED_H
 #define GY_JOB_SERVED_H
 #include "engine/job/peers.h"
@@ -28,6 +29,7 @@ struct gy_served_net {
     int64_t floats;          /* of all parameters */
     int64_t version;         /* updates so far */
     uint64_t run;            /* tells runs apart */
+    const char *whole;       /* why no worker may be lost; NULL: each may */
     const float *gradients;  /* where sums are begun; a slice's are at its first */
     float *weights;          /* where a server finds what it answers */
     /* of the same layout that a checkpoint needs beside: GY_SERVED_REGIONS at most */
@@ -47,22 +49,33 @@ struct gy_served_report {
     int64_t taken, dropped;            /* gradients of slices */
     int64_t stale[GY_SERVED_STALE];
     int64_t most;
+    int64_t lost, came, again;         /* workers; that came back; gradients of those */
+    int64_t meet;                      /* 1: none of it counts, the ranks come together first */
 };
 
 struct gy_served_calls {
     /* All ranks. A worker may begin its first step; of a server it returns when all workers have
      * left. */
     int (*begin)(struct gyre_job *job, const struct gy_served_net *net, struct gy_error *err);
-    /* Worker 0: gets those regions of all servers (bit k: region k). last: when all others have
+    /* Who leads: gets those regions of all servers (bit k: region k). last: when all others have
      * left. */
     int (*fetch)(struct gyre_job *job, unsigned regions, int last, struct gy_error *err);
-    /* report, of worker 0: what all servers counted. */
-    int (*leave)(struct gyre_job *job, struct gy_served_report *report, struct gy_error *err);
+    /* Waits until who leads (leads: this worker does, and has saved all) has left. report: what all
+     * servers counted. 1: this worker has to lead, and leaves later. */
+    int (*leave)(struct gyre_job *job, int leads, struct gy_served_report *report,
+                 struct gy_error *err);
+    /* Between two updates, behind so many steps. Where somebody waits to join, all ranks come
+     * together, and new ones take the places of workers that were lost. */
+    int (*meet)(struct gyre_job *job, int64_t steps, struct gy_error *err);
+    int (*came)(struct gyre_job *job); /* so many did since the last call */
+    int64_t (*steps)(const struct gyre_job *job); /* of who joined: of the others, by then */
+    int (*leads)(struct gyre_job *job); /* 1: this worker does from now on: its rank is 0 */
     /* Updates, in steps of all workers, that this worker has heard of. */
     int64_t (*updates)(const struct gyre_job *job);
     int (*is_lockstep)(const struct gyre_job *job); /* every step is of all workers */
-    /* The sentence of a worker that was lost, where the others go on, each once; NULL: none. */
-    const char *(*lost)(struct gyre_job *job);
+    /* The sentence of a worker that was lost, where the others go on, each once; NULL: none. takes:
+     * gradients of an update from then on; 0: each makes one. */
+    const char *(*lost)(struct gyre_job *job, int *takes);
 };
 
 #endif

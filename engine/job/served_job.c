@@ -37,12 +37,17 @@ static const struct gy_peers *served_calls_for(struct gyre_job *job)
 static int served_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err)
 {
     struct gy_served *const s = job->served;
+    if (s->phase == GY_SERVED_JOINS)
+        return GY_OK;
     return served_now(job) ? gy_worker_sum(s, data, count, err)
                            : served_base(job)->sum(s->all, data, count, err);
 }
 
 static int served_any(struct gyre_job *job, int flag, int *out, struct gy_error *err)
 {
+    *out = flag != 0;
+    if (job->served->phase == GY_SERVED_JOINS)
+        return GY_OK;
     return served_calls_for(job)->any(served_those(job), flag, out, err);
 }
 
@@ -50,7 +55,8 @@ static int served_any(struct gyre_job *job, int flag, int *out, struct gy_error 
 static int served_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value,
                               struct gy_error *err)
 {
-    if (served_now(job) && !gy_served_lockstep(job->served))
+    const int apart = served_now(job) && !gy_served_lockstep(job->served);
+    if (apart || job->served->phase == GY_SERVED_JOINS)
         return GY_OK;
     return served_calls_for(job)->agree_alike(served_those(job), what, kind, value, err);
 }
@@ -63,6 +69,8 @@ static int served_agree(struct gyre_job *job, const char *what, uint64_t value,
 
 static int served_follow(struct gyre_job *job, int64_t *value, struct gy_error *err)
 {
+    if (job->served->phase == GY_SERVED_JOINS)
+        return GY_OK;
     return served_calls_for(job)->follow(served_those(job), value, err);
 }
 
@@ -163,19 +171,24 @@ static int served_agree_slices(struct gy_served *s, struct gy_error *err)
 static int served_begin(struct gyre_job *job, const struct gy_served_net *net, struct gy_error *err)
 {
     struct gy_served *const s = job->served;
+    const int joins = s->phase == GY_SERVED_JOINS;
     int failed = 0;
     s->net = *net;
     s->net.version *= s->config.sync == GYRE_SYNC_ASYNC ? s->workers : 1;
     s->net.run = served_run(s);
     const int status = served_slices(s, err);
-    GY_TRY(s->all->peers->any(s->all, status != GY_OK, &failed, err));
+    if (!joins)
+        GY_TRY(s->all->peers->any(s->all, status != GY_OK, &failed, err));
     GY_TRY(status);
     if (failed)
         return GY_FAIL(err, GY_E_PEER, "another rank cannot cut the parameters into slices");
-    GY_TRY(served_agree_slices(s, err));
+    if (!joins)
+        GY_TRY(served_agree_slices(s, err));
     s->phase = GY_SERVED_NOW;
-    if (job->rank < job->ranks)
-        return gy_worker_begin(s, err);
+    if (job->rank < job->ranks) {
+        GY_TRY(gy_worker_begin(s, err));
+        return joins ? gy_worker_fetch(s, 1, 0, err) : GY_OK;
+    }
     const int served = gy_server_serve(s, err);
     s->phase = GY_SERVED_AFTER;
     return served;
@@ -186,22 +199,52 @@ static int served_fetch(struct gyre_job *job, unsigned regions, int last, struct
     return gy_worker_fetch(job->served, regions, last, err);
 }
 
-static int served_leave(struct gyre_job *job, struct gy_served_report *report, struct gy_error *err)
+static int served_leave(struct gyre_job *job, int leads, struct gy_served_report *report,
+                        struct gy_error *err)
 {
     struct gy_served *const s = job->served;
-    if (s->phase == GY_SERVED_NOW)
-        GY_TRY(gy_worker_leave(s, err));
+    const int status = s->phase == GY_SERVED_NOW ? gy_worker_leave(s, leads, err) : GY_OK;
+    if (status != GY_OK)
+        return status;
     s->phase = GY_SERVED_AFTER;
     *report = s->report;
     return GY_OK;
 }
 
-static const char *served_lost(struct gyre_job *job)
+static int served_meet(struct gyre_job *job, int64_t steps, struct gy_error *err)
+{
+    job->served->steps = steps;
+    return gy_worker_meet(job->served, err);
+}
+
+static int served_came(struct gyre_job *job)
+{
+    const int came = job->served->came;
+    job->served->came = 0;
+    return came;
+}
+
+static int64_t served_steps(const struct gyre_job *job) { return job->served->steps; }
+
+static int served_leads(struct gyre_job *job)
+{
+    if (gy_served_leader(job->served) != job->served->number)
+        return 0;
+    job->rank = 0;
+    return 1;
+}
+
+static const char *served_lost(struct gyre_job *job, int *takes)
 {
     struct gy_served *const s = job->served;
     const char *text;
-    for (int w = 1; w < s->workers && s->told; w++)
-        if (!s->told[w] && gy_net_comm_spared(s->all->world, w, &text)) {
+    int here = 0;
+    for (int w = 0; w < s->workers; w++)
+        here += !gy_served_is_lost(s, w, NULL);
+    *takes = s->config.sync == GYRE_SYNC_ASYNC ? 0 : here > s->config.backup + 1
+                                                         ? here - s->config.backup : 1;
+    for (int w = 0; w < s->workers && s->told; w++)
+        if (!s->told[w] && gy_served_is_lost(s, w, &text)) {
             s->told[w] = 1;
             return text;
         }
@@ -222,7 +265,8 @@ static int served_is_lockstep(const struct gyre_job *job)
 
 static const struct gy_served_calls served_calls = {
     .begin = served_begin, .fetch = served_fetch, .leave = served_leave, .updates = served_updates,
-    .is_lockstep = served_is_lockstep, .lost = served_lost,
+    .is_lockstep = served_is_lockstep, .leads = served_leads, .lost = served_lost,
+    .meet = served_meet, .came = served_came, .steps = served_steps,
 };
 
 static void served_note(struct gyre_job *job, int note, int ended, int64_t step)
@@ -262,11 +306,11 @@ static int served_check(const struct gyre_job *all, const struct gyre_job_config
                         struct gy_error *err)
 {
     const int workers = all->ranks - c->servers;
-    if (workers < 2)
+    if (workers < 2 && !all->joined)
         return GY_FAIL(err, GY_E_ARG, "%d ranks of which %d are servers: there must be 2 workers "
                        "or more",
                        all->ranks, c->servers);
-    if (c->backup < 0 || c->backup >= workers)
+    if (c->backup < 0 || (c->backup >= workers && !all->joined))
         return GY_FAIL(err, GY_E_ARG, "%d of %d workers as backup: there may be 0 to %d",
                        c->backup, workers,
                        workers - 1);
@@ -286,17 +330,18 @@ GY_INT int gy_served_open(struct gyre_job **out, struct gyre_job *all,
         gy_alloc_free(&all->alloc, s, sizeof *s);
         return GY_NOMEM(err, "the job with servers", sizeof *job + sizeof *s);
     }
-    const int workers = all->ranks - config->servers, serves = all->rank >= workers;
+    const int workers = all->ranks - config->servers, serves = all->rank < config->servers;
     *s = (struct gy_served){ .alloc = all->alloc, .all = all, .config = *config, .workers = workers,
-                             .servers = config->servers, .number = all->rank - (serves ? workers
-                                     : 0) };
-    *job = (struct gyre_job){ .peers = &served_peers, .rank = all->rank, .ranks = workers,
+                             .servers = config->servers,
+                             .number = all->rank - (serves ? 0 : config->servers) };
+    *job = (struct gyre_job){ .peers = &served_peers, .joined = all->joined,
                               .local = all->local,
                               .locals = all->locals, .hosts = 1, .alloc = all->alloc,
                               .world = all->world,
                               .area = all->area, .served = s };
     *out = job;
-    return GY_OK;
+    s->job = job;
+    return gy_served_places(s, all->joined, err);
 }
 
 GY_INT struct gyre_job *gy_served_all(const struct gyre_job *job) { return job->served->all; }
@@ -307,6 +352,8 @@ GY_INT void gy_served_close(struct gyre_job *job)
     const struct gy_alloc alloc = s->alloc;
     gy_worker_close(s);
     gy_server_close(s);
+    gy_alloc_free(&alloc, s->rank_of, (size_t)s->workers * sizeof *s->rank_of);
+    gy_alloc_free(&alloc, s->age, (size_t)s->workers * sizeof *s->age);
     gy_alloc_free(&alloc, s->slices, (size_t)s->net.count * sizeof *s->slices);
     gy_alloc_free(&alloc, s, sizeof *s);
     gy_alloc_free(&alloc, job, sizeof *job);

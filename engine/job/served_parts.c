@@ -9,7 +9,29 @@
 #define SERVED_PAUSE_NS 20000
 #define SERVED_PAUSE_MOST_NS 500000
 
-GY_INT int gy_served_rank(const struct gy_served *s, int server) { return s->workers + server; }
+GY_INT int gy_served_rank(const struct gy_served *s, int server)
+{
+    (void)s;
+    return server;
+}
+
+GY_INT int gy_served_is_lost(const struct gy_served *s, int worker, const char **text)
+{
+    static const char gone[] = "a worker was lost while ranks came together";
+    const int rank = s->rank_of[worker];
+    if (rank < 0 && text)
+        *text = gone;
+    return rank < 0 || gy_net_comm_spared(s->all->world, rank, text);
+}
+
+GY_INT int gy_served_leader(const struct gy_served *s)
+{
+    int leader = -1;
+    for (int w = 0; w < s->workers; w++)
+        if (!gy_served_is_lost(s, w, NULL) && (leader < 0 || s->age[w] < s->age[leader]))
+            leader = w;
+    return leader;
+}
 
 GY_INT int gy_served_lockstep(const struct gy_served *s)
 {
@@ -21,6 +43,11 @@ GY_INT float *gy_served_floats(struct gy_server_frame *frame)
     return (float *)(void *)(frame + 1);
 }
 
+GY_INT void gy_served_lane_clear(struct gy_served_lane *lane)
+{
+    lane->in = lane->out = (struct gy_net_request){ .state = GY_NET_DONE };
+}
+
 GY_INT int gy_served_lane_open(struct gy_served *s, struct gy_served_lane *lane, int slice,
                                struct gy_error *err)
 {
@@ -29,7 +56,7 @@ GY_INT int gy_served_lane_open(struct gy_served *s, struct gy_served_lane *lane,
     lane->get = gy_alloc_take(&s->alloc, 1, lane->bytes);
     lane->give = gy_alloc_take(&s->alloc, 1, lane->bytes);
     lane->version = s->net.version;
-    lane->in.state = lane->out.state = GY_NET_DONE;
+    gy_served_lane_clear(lane);
     return lane->get && lane->give ? GY_OK : GY_NOMEM(err, "a slice on its way", 2 * lane->bytes);
 }
 
@@ -49,11 +76,7 @@ GY_INT void gy_served_pause(const struct gy_served *s, int still)
         nanosleep(&pause, NULL);
 }
 
-/* A worker whose loss need not end the job. */
-static int served_may_lose(const struct gy_served *s, int rank)
-{
-    return rank > 0 && rank < s->workers && !gy_served_lockstep(s);
-}
+static int served_may_lose(const struct gy_served *s, int rank) { return rank >= s->servers; }
 
 /* Until it is done, or its peer is gone that may be. */
 GY_INT int gy_served_await(struct gy_served *s, struct gy_net_request *request,
@@ -84,7 +107,3 @@ GY_INT int gy_served_post(struct gy_served *s, struct gy_net_request *request, s
     request->state = GY_NET_LOST;
     return GY_OK;
 }
-
-#undef SERVED_SPINS
-#undef SERVED_PAUSE_NS
-#undef SERVED_PAUSE_MOST_NS

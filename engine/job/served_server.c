@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* A server's side: a loop over what has come. A gradient is entered into its slice's ledger;
- * when an update is due the gradients that wait are added, the slice is updated, and those who
- * may be answered get its weights. Nothing here knows what an update is: that is the net's call. */
+/* A server's side: a loop over what has come. A gradient is entered into its slice's ledger. When
+ * an update is due the gradients that wait are added, the slice is updated, and those who may be
+ * answered get its weights. Nothing here knows what an update is: that is the net's call. */
 #include <math.h>
 
 #include "engine/base/clock.h"
 #include "engine/job/served_parts.h"
+#include "net/comm/reform.h"
 #include "net/server/arrivals.h"
 
+#define SERVER_LOOK_NS 50000000  /* between looks for who wants to join */
 #define SERVER_REPLAY_SECONDS 60 /* until what the record has next must have come */
 
 /* One worker's talk: its frames alone, the floats of its sum, and what it fetches. */
@@ -21,7 +23,9 @@ struct server_talk {
     size_t all_bytes;
     int summed;              /* its floats are there */
     int fetches, last;       /* it waits for what this server holds; when all others have left */
-    int gone, ended;         /* it pushes no more; its last frame was heard, or it is lost */
+    int gone, told, ended;   /* it pushes no more; has the report; was heard last, or is lost */
+    int meets, joins, age;   /* it has come to meet; has not begun; as gy_served.age */
+    struct gy_net_request end_out;
 };
 
 struct gy_server_run {
@@ -34,6 +38,11 @@ struct gy_server_run {
     struct server_talk *talk;        /* [workers] */
     float **part;                    /* [workers]: contributions of an update or a sum */
     int left, here;                  /* workers that still push; whose last frame is to come */
+    int saved;                       /* who leads has all */
+    int meet;                        /* all ranks come together */
+    int64_t looked;                  /* for who wants to join, when */
+    struct gy_served_report report, calls; /* as it was then; that calls workers to meet */
+    int order_ended;                 /* then, too */
     struct gy_arrivals order;        /* recorded, or replayed */
 };
 
@@ -58,8 +67,12 @@ static int server_post(const struct gy_server_run *run, struct gy_net_request *r
                        int worker,
                        uint32_t tag, void *buffer, size_t bytes, struct gy_error *err)
 {
-    *r = (struct gy_net_request){ .sends = sends, .peer = worker, .tag = tag, .buffer = buffer,
-                                  .bytes = bytes };
+    if (r->buffer && r->state == GY_NET_PENDING) /* a transport may end it later than its receiver */
+        GY_TRY(gy_served_await(run->s, r, err));
+    if (r->buffer && r->state == GY_NET_PENDING) /* to one that is lost */
+        return GY_OK;
+    *r = (struct gy_net_request){ .sends = sends, .peer = run->s->rank_of[worker], .tag = tag,
+                                  .buffer = buffer, .bytes = bytes };
     return gy_served_post(run->s, r, err);
 }
 
@@ -152,7 +165,11 @@ static int server_open(struct gy_server_run *run, struct gy_error *err)
     }
     for (int w = 0; w < s->workers; w++)
         GY_TRY(server_listen(run, w, err));
-    return server_order(run, err);
+    GY_TRY(server_order(run, err));
+    for (int w = 0; w < s->workers; w++) /* it may begin, and be lost from now on */
+        GY_TRY(server_post(run, &run->talk[w].end_out, 1, w, GY_SERVED_END, &run->calls,
+                           sizeof run->calls, err));
+    return GY_OK;
 }
 
 GY_INT void gy_server_close(struct gy_served *s)
@@ -180,6 +197,11 @@ GY_INT void gy_server_close(struct gy_served *s)
 
 /* ---- gradients ---- */
 
+static unsigned server_flags(const struct gy_server_run *run)
+{
+    return (run->s->stop ? GY_SERVER_STOP : 0u) | (run->meet ? GY_SERVER_CALL : 0u);
+}
+
 static int server_answer(struct gy_server_run *run, int i, int worker, struct gy_error *err)
 {
     struct gy_served *const s = run->s;
@@ -188,12 +210,13 @@ static int server_answer(struct gy_server_run *run, int i, int worker, struct gy
     const int k = run->owned[i];
     const struct gy_server_slice *const slice = &s->slices[k];
     GY_TRY(gy_served_await(s, &lane->out, err));
+    if (lane->out.state == GY_NET_PENDING) /* it is lost */
+        return GY_OK;
     *lane->give = (struct gy_server_frame){ .kind = GY_SERVER_WEIGHTS, .run = s->net.run,
                                             .worker = worker,
                                             .slice = k, .number = lane->number,
                                             .version = ledger->version,
-                                            .count = slice->count, .flags = s->stop
-                                            ? GY_SERVER_STOP : 0u };
+                                            .count = slice->count, .flags = server_flags(run) };
     gy_server_seal(lane->give);
     memcpy(gy_served_floats(lane->give), s->net.weights + slice->first,
            (size_t)slice->count * sizeof(float));
@@ -278,6 +301,7 @@ static int server_push(struct gy_server_run *run, int i, int worker, struct gy_e
     GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_PUSH, worker, k, err));
     s->stop |= (lane->get->flags & GY_SERVER_STOP) != 0;
     s->report.dropped += verdict == GY_LEDGER_LATE;
+    s->report.again += verdict != GY_LEDGER_LATE && run->talk[worker].age > 0;
     if (gy_ledger_is_due(&run->ledger[i]))
         return server_update(run, i, err);
     return server_answer_all(run, i, err);
@@ -306,26 +330,38 @@ static int server_sum_begin(struct gy_server_run *run, int worker, struct gy_err
                        (size_t)count * sizeof *talk->sum, err);
 }
 
+/* Workers that have not left have all given theirs. Returns how many they are, and one of them. */
+static int server_sums(const struct gy_server_run *run, int *one)
+{
+    int count = 0, all = 1;
+    for (int w = 0; w < run->s->workers; w++) {
+        if (run->talk[w].gone)
+            continue;
+        all = all && run->talk[w].summed;
+        run->part[count] = run->talk[w].sum;
+        *one = count++ == 0 ? w : *one;
+    }
+    return all ? count : 0;
+}
+
 static int server_sum_end(struct gy_server_run *run, struct gy_error *err)
 {
     struct gy_served *const s = run->s;
-    const int64_t count = run->talk[0].count;
-    for (int w = 0; w < s->workers; w++)
-        if (!run->talk[w].summed)
-            return GY_OK;
-    for (int w = 0; w < s->workers; w++) {
-        if (run->talk[w].count != count)
-            return GY_FAIL(err, GY_E_MISMATCH, "worker %d sums %" PRId64 " floats, worker 0 "
-                           "%" PRId64, w,
-                           run->talk[w].count, count);
-        run->part[w] = run->talk[w].sum;
-    }
-    gy_server_add(run->part, s->workers, count);
-    for (int w = 0; w < s->workers; w++) {
+    int first = 0;
+    const int parts = server_sums(run, &first);
+    const int64_t count = run->talk[first].count;
+    for (int w = first; w < s->workers && parts > 0; w++)
+        if (!run->talk[w].gone && run->talk[w].count != count)
+            return GY_FAIL(err, GY_E_MISMATCH, "worker %d sums %" PRId64 " floats, worker %d "
+                           "%" PRId64, w, run->talk[w].count, first, count);
+    gy_server_add(run->part, parts, count);
+    for (int w = 0; w < s->workers && parts > 0; w++) {
         struct server_talk *const talk = &run->talk[w];
         const size_t bytes = (size_t)count * sizeof *talk->sum;
-        if (w > 0)
-            memcpy(talk->sum, run->talk[0].sum, bytes);
+        if (talk->gone)
+            continue;
+        if (w != first)
+            memcpy(talk->sum, run->talk[first].sum, bytes);
         talk->summed = 0;
         talk->count = 0;
         GY_TRY(server_post(run, &talk->sums_out, 1, w, GY_SERVED_SUMS, talk->sum, bytes, err));
@@ -342,6 +378,7 @@ static size_t server_put_frames(struct gy_server_run *run, int worker, unsigned 
         struct gy_server_frame frame = { .kind = GY_SERVER_WEIGHTS, .run = s->net.run,
                                          .worker = worker,
                                          .slice = run->owned[i], .version = run->ledger[i].version,
+                                         .flags = run->talk[worker].last ? server_flags(run) : 0u,
                                          .number = run->talk[worker].number[GY_SERVER_FETCH] };
         gy_server_seal(&frame);
         memcpy(to + (size_t)i * sizeof frame, &frame, sizeof frame);
@@ -376,6 +413,9 @@ static int server_give_all(struct gy_server_run *run, int worker, struct gy_erro
     const size_t bytes = head + server_put_regions(run, regions, NULL);
     if (!talk->last)
         GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_FETCH, worker, 0, err));
+    for (int i = 0; i < run->count && talk->joins; i++)
+        gy_ledger_back(&run->ledger[i], worker, 1);
+    talk->joins = 0;
     talk->fetches = 0;
     if (bytes > talk->all_bytes) {
         gy_alloc_free(&s->alloc, talk->all, talk->all_bytes);
@@ -391,14 +431,9 @@ static int server_give_all(struct gy_server_run *run, int worker, struct gy_erro
 
 /* ---- talk ---- */
 
-/* It pushes no more. Whoever waits for it no more is answered. */
-static int server_forget(struct gy_server_run *run, int worker, int kind, struct gy_error *err)
+/* Whoever waits for it no more is answered. */
+static int server_without(struct gy_server_run *run, int worker, struct gy_error *err)
 {
-    if (run->talk[worker].gone)
-        return GY_OK;
-    GY_TRY(gy_arrivals_taken(&run->order, kind, worker, 0, err));
-    run->talk[worker].gone = 1;
-    run->left--;
     for (int i = 0; i < run->count; i++) {
         gy_ledger_gone(&run->ledger[i], worker);
         if (gy_ledger_is_due(&run->ledger[i]))
@@ -408,17 +443,85 @@ static int server_forget(struct gy_server_run *run, int worker, int kind, struct
     return GY_OK;
 }
 
-static int server_end(struct gy_server_run *run, int worker, int kind, struct gy_error *err)
+/* It pushes no more. */
+static int server_forget(struct gy_server_run *run, int worker, int kind, struct gy_error *err)
 {
-    run->talk[worker].ended = 1;
-    run->talk[worker].fetches = 0;
-    run->here--;
-    return server_forget(run, worker, kind, err);
+    if (run->talk[worker].gone)
+        return GY_OK;
+    GY_TRY(gy_arrivals_taken(&run->order, kind, worker, 0, err));
+    run->talk[worker].gone = 1;
+    run->left--;
+    return server_without(run, worker, err);
+}
+
+/* All is saved and nobody pushes any more: each that is here gets what was counted, once. */
+static int server_report(struct gy_server_run *run, struct gy_error *err)
+{
+    if (!run->saved || run->left > 0 || run->meet)
+        return GY_OK;
+    if (!run->order_ended)
+        run->report = run->s->report;
+    if (!run->order_ended)
+        GY_TRY(gy_arrivals_end(&run->order, err));
+    run->order_ended = 1;
+    for (int w = 0; w < run->s->workers; w++) {
+        struct server_talk *const talk = &run->talk[w];
+        if (talk->told || talk->ended)
+            continue;
+        talk->told = 1;
+        GY_TRY(server_post(run, &talk->end_out, 1, w, GY_SERVED_END, &run->report,
+                           sizeof run->report, err));
+    }
+    return GY_OK;
 }
 
 static int server_leave(struct gy_server_run *run, int worker, struct gy_error *err)
 {
-    return server_end(run, worker, GY_ARRIVAL_LEAVE, err);
+    run->saved |= (run->talk[worker].frame.flags & GY_SERVER_LAST) != 0;
+    GY_TRY(server_forget(run, worker, GY_ARRIVAL_LEAVE, err));
+    return server_report(run, err);
+}
+
+static int server_end(struct gy_server_run *run, int worker, struct gy_error *err)
+{
+    (void)err;
+    run->talk[worker].ended = 1;
+    run->here--;
+    return GY_OK;
+}
+
+/* Until all have come together it holds up nobody. */
+static int server_meet(struct gy_server_run *run, int worker, struct gy_error *err)
+{
+    run->meet = run->talk[worker].meets = 1;
+    return server_without(run, worker, err);
+}
+
+/* A worker was lost that the job needs: all ranks say so. */
+static int server_give_up(const struct gy_server_run *run, const char *text, const char *why,
+                          struct gy_error *err)
+{
+    GY_FAIL(err, GY_E_PEER, "%.220s; %.90s", text, why);
+    gy_net_comm_tell(run->s->all->world, err ? err->text : text);
+    return GY_E_PEER;
+}
+
+/* Those that live go on without it, unless each of them is needed. */
+static int server_lose(struct gy_server_run *run, int worker, const char *text,
+                       struct gy_error *err)
+{
+    struct server_talk *const talk = &run->talk[worker];
+    talk->ended = 1;
+    talk->fetches = talk->summed = 0;
+    run->here--;
+    run->s->report.lost++;
+    if (run->s->net.whole)
+        return server_give_up(run, text, run->s->net.whole, err);
+    GY_TRY(server_forget(run, worker, GY_ARRIVAL_LOST, err));
+    GY_TRY(server_sum_end(run, err));
+    if (run->here == 0)
+        return server_give_up(run, text, "it was the last worker", err);
+    return server_report(run, err);
 }
 
 /* Whoever fetches last has left, but for the answer. */
@@ -437,14 +540,16 @@ static int server_hear(struct gy_server_run *run, int worker, struct gy_error *e
 {
     static int (*const hear[GY_SERVER_KINDS])(struct gy_server_run *, int, struct gy_error *) = {
         [GY_SERVER_SUM] = server_sum_begin, [GY_SERVER_FETCH] = server_begin_fetch,
-        [GY_SERVER_LEAVE] = server_leave,
+        [GY_SERVER_LEAVE] = server_leave, [GY_SERVER_END] = server_end,
+        [GY_SERVER_MEET] = server_meet,
     };
     struct server_talk *const talk = &run->talk[worker];
     const int kind = talk->frame.kind;
     if (kind < 0 || kind >= GY_SERVER_KINDS || !hear[kind])
         return GY_FAIL(err, GY_E_MISMATCH, "worker %d sends a frame of kind %d", worker, kind);
-    const struct gy_server_frame want = { .kind = kind, .run = run->s->net.run, .worker = worker,
-                                          .slice = -1,
+    /* one that joins, of another run, finds that in the answer and goes: it is no reason to end */
+    const uint64_t its = talk->joins ? talk->frame.run : run->s->net.run;
+    const struct gy_server_frame want = { .kind = kind, .run = its, .worker = worker, .slice = -1,
                                           .number = talk->number[kind] + 1,
                                           .count = talk->frame.count };
     GY_TRY(gy_server_check(&talk->frame, &want, err));
@@ -469,6 +574,8 @@ static int server_may_hear(const struct gy_server_run *run, int worker)
 static int server_look_talk(struct gy_server_run *run, int worker, int *moved, struct gy_error *err)
 {
     struct server_talk *const talk = &run->talk[worker];
+    if (talk->ended) /* what a lost one had sent before */
+        return GY_OK;
     if (server_may_hear(run, worker) && server_came(&talk->in)) {
         *moved = 1;
         GY_TRY(server_hear(run, worker, err));
@@ -477,7 +584,7 @@ static int server_look_talk(struct gy_server_run *run, int worker, int *moved, s
         *moved = talk->summed = 1;
         GY_TRY(server_sum_end(run, err));
     }
-    const int given = talk->last ? run->left == 0
+    const int given = talk->last ? run->left == 0 || run->meet
                                  : gy_arrivals_may(&run->order, GY_ARRIVAL_FETCH, worker, 0);
     if (talk->fetches && given) {
         *moved = 1;
@@ -489,12 +596,114 @@ static int server_look_talk(struct gy_server_run *run, int worker, int *moved, s
 /* Those that may be lost and are: the others go on. */
 static int server_look_lost(struct gy_server_run *run, int *moved, struct gy_error *err)
 {
-    for (int w = 1; w < run->s->workers; w++)
-        if (!run->talk[w].ended && gy_net_comm_spared(run->s->all->world, w, NULL)) {
+    const char *text;
+    for (int w = 0; w < run->s->workers; w++)
+        if (!run->talk[w].ended && gy_served_is_lost(run->s, w, &text)) {
             *moved = 1;
-            GY_TRY(server_end(run, w, GY_ARRIVAL_LOST, err));
+            GY_TRY(server_lose(run, w, text, err));
         }
     return GY_OK;
+}
+
+/* ---- workers that come back ---- */
+
+/* Server 0 looks who waits to be let in, and calls all others while all of them push. */
+static void server_look_newcomers(struct gy_server_run *run)
+{
+    struct gy_served *const s = run->s;
+    const int64_t now = gy_clock_ns();
+    if (s->number > 0 || !s->all->reform || run->meet || now - run->looked < SERVER_LOOK_NS)
+        return;
+    run->looked = now;
+    if (run->left == run->here)
+        run->meet = gy_net_reform_look(s->all->reform, s->servers + run->here) > 0;
+}
+
+/* Those that have left wait for the report, and are called by it. */
+static int server_call(struct gy_server_run *run, struct gy_error *err)
+{
+    run->calls = (struct gy_served_report){ .meet = 1 };
+    for (int w = 0; w < run->s->workers; w++) {
+        struct server_talk *const talk = &run->talk[w];
+        if (!talk->gone || talk->ended || talk->told)
+            continue;
+        talk->told = 1;
+        GY_TRY(server_post(run, &talk->end_out, 1, w, GY_SERVED_END, &run->calls,
+                           sizeof run->calls, err));
+    }
+    return GY_OK;
+}
+
+/* It is as it was before its first frame, but for its memory. */
+static void server_renew(struct gy_server_run *run, int worker)
+{
+    struct server_talk *const talk = &run->talk[worker];
+    *talk = (struct server_talk){ .sum = talk->sum, .room = talk->room, .all = talk->all,
+                                  .all_bytes = talk->all_bytes, .joins = 1,
+                                  .age = run->s->age[worker] };
+    for (int i = 0; i < run->count; i++)
+        server_lane(run, i, worker)->number = 0;
+    run->s->report.came++;
+}
+
+/* Of a worker that has a rank now: what was posted before is no more. */
+static int server_resume(struct gy_server_run *run, int worker, struct gy_error *err)
+{
+    struct server_talk *const talk = &run->talk[worker];
+    if (talk->age != run->s->age[worker])
+        server_renew(run, worker);
+    talk->in = talk->sums_in = talk->sums_out = talk->all_out = talk->end_out =
+        (struct gy_net_request){ .state = GY_NET_DONE };
+    talk->told = talk->meets = talk->summed = talk->fetches = 0;
+    talk->count = 0;
+    run->here++;
+    run->left += !talk->gone;
+    for (int i = 0; i < run->count; i++) {
+        gy_served_lane_clear(server_lane(run, i, worker));
+        GY_TRY(server_receive(run, i, worker, err));
+        if (!talk->gone && !talk->joins)
+            gy_ledger_back(&run->ledger[i], worker, 0);
+    }
+    return server_listen(run, worker, err);
+}
+
+/* Workers in step wait for who joins; others do not, until it has begun. */
+static int server_reform(struct gy_server_run *run, struct gy_error *err)
+{
+    struct gy_served *const s = run->s;
+    const int were = run->here;
+    GY_TRY(gy_served_reform(s, err));
+    gy_net_comm_spare(s->all->world);
+    run->meet = run->left = run->here = 0;
+    const int64_t came = s->report.came;
+    for (int w = 0; w < s->workers; w++) {
+        if (s->rank_of[w] >= 0)
+            GY_TRY(server_resume(run, w, err));
+        else
+            run->talk[w].ended = run->talk[w].gone = 1;
+    }
+    s->report.lost += were + s->report.came - came - run->here;
+    for (int w = 0; w < s->workers; w++)
+        for (int i = 0; i < run->count && run->talk[w].joins && gy_served_lockstep(s); i++)
+            gy_ledger_back(&run->ledger[i], w, 1);
+    if (run->here == 0)
+        return GY_FAIL(err, GY_E_PEER, "all workers were lost while ranks came together");
+    return server_report(run, err);
+}
+
+static int server_look_meeting(struct gy_server_run *run, int *moved, struct gy_error *err)
+{
+    int come = 0;
+    server_look_newcomers(run);
+    if (!run->meet)
+        return GY_OK;
+    GY_TRY(server_call(run, err));
+    for (int w = 0; w < run->s->workers; w++)
+        come += !run->talk[w].ended && run->talk[w].meets;
+    if (come < run->here)
+        return GY_OK;
+    *moved = 1;
+    return server_reform(run, err);
 }
 
 static int server_look(struct gy_server_run *run, int *moved, struct gy_error *err)
@@ -502,14 +711,16 @@ static int server_look(struct gy_server_run *run, int *moved, struct gy_error *e
     GY_TRY(run->s->all->peers->progress(run->s->all, err));
     for (int i = 0; i < run->count; i++)
         for (int w = 0; w < run->s->workers; w++)
-            if (gy_arrivals_may(&run->order, GY_ARRIVAL_PUSH, w, run->owned[i]) &&
+            if (!run->talk[w].ended &&
+                gy_arrivals_may(&run->order, GY_ARRIVAL_PUSH, w, run->owned[i]) &&
                 server_came(&server_lane(run, i, w)->in)) {
                 *moved = 1;
                 GY_TRY(server_push(run, i, w, err));
             }
     for (int w = 0; w < run->s->workers; w++)
         GY_TRY(server_look_talk(run, w, moved, err));
-    return server_look_lost(run, moved, err);
+    GY_TRY(server_look_lost(run, moved, err));
+    return server_look_meeting(run, moved, err);
 }
 
 /* A replay waits for one alone: for how long? */
@@ -527,15 +738,6 @@ static int server_replay_stands(const struct gy_server_run *run, int64_t since,
                    "to another run", o->path, o->line);
 }
 
-/* Worker 0 waits for it at its end. */
-static int server_report(struct gy_server_run *run, struct gy_error *err)
-{
-    struct gy_served *const s = run->s;
-    struct gy_net_request *const out = &run->talk[0].all_out;
-    GY_TRY(server_post(run, out, 1, 0, GY_SERVED_ALL, &s->report, sizeof s->report, err));
-    return gy_served_await(s, out, err);
-}
-
 static int server_loop(struct gy_server_run *run, struct gy_error *err)
 {
     int64_t since = gy_clock_ns();
@@ -548,8 +750,7 @@ static int server_loop(struct gy_server_run *run, struct gy_error *err)
             GY_TRY(server_replay_stands(run, since, err));
         gy_served_pause(run->s, still);
     }
-    GY_TRY(gy_arrivals_end(&run->order, err));
-    return server_report(run, err);
+    return GY_OK;
 }
 
 GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err)
@@ -558,10 +759,9 @@ GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err)
     if (!s->server)
         return GY_NOMEM(err, "a server", sizeof *s->server);
     s->server->s = s;
+    gy_net_comm_spare(s->all->world);
     int status = server_open(s->server, err);
     if (status == GY_OK)
         status = server_loop(s->server, err);
     return status == GY_OK ? GY_OK : server_fail(s->server, status, err);
 }
-
-#undef SERVER_REPLAY_SECONDS

@@ -2,6 +2,7 @@
 /* A worker's side: a gradient is copied behind a frame and sent, the answer's place is posted at
  * the same time, so that both are under way while the rest of the backward pass is computed. */
 #include "engine/job/served_parts.h"
+#include "net/comm/reform.h"
 
 static int worker_post(struct gy_served *s, struct gy_net_request *r, int sends, int server,
                        uint32_t tag, void *buffer, size_t bytes, struct gy_error *err)
@@ -9,6 +10,32 @@ static int worker_post(struct gy_served *s, struct gy_net_request *r, int sends,
     *r = (struct gy_net_request){ .sends = sends, .peer = gy_served_rank(s, server), .tag = tag,
                                   .buffer = buffer, .bytes = bytes };
     return s->all->peers->post(s->all, r, err);
+}
+
+/* What each server counted will come. */
+static int worker_expect_reports(struct gy_served *s, struct gy_error *err)
+{
+    const size_t count = (size_t)s->servers;
+    if (s->end && s->end[0].buffer)
+        return GY_OK;
+    s->end = s->end ? s->end : gy_alloc_take(&s->alloc, count, sizeof *s->end);
+    s->counted = s->counted ? s->counted : gy_alloc_take(&s->alloc, count, sizeof *s->counted);
+    if (!s->end || !s->counted)
+        return GY_NOMEM(err, "what servers count", count * sizeof *s->counted);
+    for (int server = 0; server < s->servers; server++)
+        GY_TRY(worker_post(s, &s->end[server], 0, server, GY_SERVED_END, &s->counted[server],
+                           sizeof *s->counted, err));
+    return GY_OK;
+}
+
+/* The first report of each says that it serves. */
+static int worker_await_servers(struct gy_served *s, struct gy_error *err)
+{
+    GY_TRY(worker_expect_reports(s, err));
+    for (int server = 0; server < s->servers; server++)
+        GY_TRY(gy_served_await(s, &s->end[server], err));
+    s->end[0].buffer = NULL;
+    return GY_OK;
 }
 
 GY_INT int gy_worker_begin(struct gy_served *s, struct gy_error *err)
@@ -20,7 +47,9 @@ GY_INT int gy_worker_begin(struct gy_served *s, struct gy_error *err)
     for (int k = 0; k < s->net.count; k++)
         GY_TRY(gy_served_lane_open(s, &s->lanes[k], k, err));
     s->told = gy_alloc_take(&s->alloc, (size_t)s->workers, 1);
-    return s->told ? GY_OK : GY_NOMEM(err, "what is known of workers", (size_t)s->workers);
+    if (!s->told)
+        return GY_NOMEM(err, "what is known of workers", (size_t)s->workers);
+    return s->job->joined ? GY_OK : worker_await_servers(s, err);
 }
 
 GY_INT void gy_worker_close(struct gy_served *s)
@@ -30,6 +59,8 @@ GY_INT void gy_worker_close(struct gy_served *s)
     gy_alloc_free(&s->alloc, s->lanes, (size_t)s->net.count * sizeof *s->lanes);
     gy_alloc_free(&s->alloc, s->room, s->room_bytes);
     gy_alloc_free(&s->alloc, s->told, (size_t)s->workers);
+    gy_alloc_free(&s->alloc, s->end, (size_t)s->servers * sizeof *s->end);
+    gy_alloc_free(&s->alloc, s->counted, (size_t)s->servers * sizeof *s->counted);
 }
 
 /* ---- a gradient, and its answer ---- */
@@ -58,7 +89,7 @@ GY_INT int gy_worker_push(struct gy_served *s, const float *gradient, int64_t *t
     s->net.figures(s->net.user, lane->give->sums);
     gy_server_seal(lane->give);
     memcpy(gy_served_floats(lane->give), gradient, (size_t)count * sizeof *gradient);
-    if (k == 0 && s->number == 0)
+    if (k == 0)
         gy_net_comm_enter(s->all->world); /* the job moves */
     const uint32_t tag = GY_SERVED_SLICES + (uint32_t)k;
     GY_TRY(worker_post(s, &lane->in, 0, s->slices[k].server, tag, lane->get, lane->bytes, err));
@@ -81,6 +112,7 @@ GY_INT int gy_worker_pull(struct gy_served *s, int64_t ticket, struct gy_error *
                        "%" PRId64 " before", s->slices[ticket].server, lane->get->version,
                        lane->version);
     lane->version = lane->get->version;
+    s->meet |= (lane->get->flags & GY_SERVER_CALL) != 0;
     s->stop |= (lane->get->flags & GY_SERVER_STOP) != 0;
     return s->net.place(s->net.user, (int)ticket, gy_served_floats(lane->get), err);
 }
@@ -175,6 +207,7 @@ static int worker_take_all(struct gy_served *s, int server, unsigned regions,
                                               .worker = s->number,
                                               .slice = k, .number = s->fetches };
         GY_TRY(gy_server_check(frames, &want, err));
+        s->meet |= (frames->flags & GY_SERVER_CALL) != 0;
         s->lanes[k].version = frames->version;
         frames++;
     }
@@ -200,34 +233,91 @@ static int worker_fetch_one(struct gy_served *s, int server, unsigned regions, i
 
 GY_INT int gy_worker_fetch(struct gy_served *s, unsigned regions, int last, struct gy_error *err)
 {
-    s->fetches++;
-    for (int server = 0; server < s->servers; server++)
-        GY_TRY(worker_fetch_one(s, server, regions | 1u, last, err));
+    for (int called = 1; called;) {
+        GY_TRY(last ? gy_worker_meet(s, err) : GY_OK);
+        s->fetches++;
+        for (int server = 0; server < s->servers; server++)
+            GY_TRY(worker_fetch_one(s, server, regions | 1u, last, err));
+        called = last && s->meet;
+    }
     return GY_OK;
 }
 
-/* What a server counted. */
-static int worker_take_report(struct gy_served *s, int server, struct gy_error *err)
+/* ---- leaving ---- */
+
+static void worker_add_report(struct gy_served_report *all, const struct gy_served_report *one)
 {
-    struct gy_served_report one;
-    GY_TRY(worker_room(s, sizeof one, err));
-    GY_TRY(worker_post(s, &s->in, 0, server, GY_SERVED_ALL, s->room, sizeof one, err));
-    GY_TRY(gy_served_await(s, &s->in, err));
-    memcpy(&one, s->room, sizeof one);
-    s->report.taken += one.taken;
-    s->report.dropped += one.dropped;
-    s->report.most = gy_max64(s->report.most, one.most);
+    all->taken += one->taken;
+    all->dropped += one->dropped;
+    all->most = gy_max64(all->most, one->most);
+    all->lost = gy_max64(all->lost, one->lost);
+    all->came = gy_max64(all->came, one->came);
+    all->again += one->again;
     for (int i = 0; i < GY_SERVED_STALE; i++)
-        s->report.stale[i] += one.stale[i];
-    return GY_OK;
+        all->stale[i] += one->stale[i];
 }
 
-GY_INT int gy_worker_leave(struct gy_served *s, struct gy_error *err)
+static int worker_is_called(const struct gy_served *s)
 {
-    const struct gy_server_frame frame = { .kind = GY_SERVER_LEAVE, .number = 1 };
+    for (int server = 0; server < s->servers; server++)
+        if (s->end[server].state == GY_NET_DONE && s->counted[server].meet)
+            return 1;
+    return 0;
+}
+
+static int worker_has_reports(const struct gy_served *s)
+{
+    int count = 0;
+    for (int server = 0; server < s->servers; server++)
+        count += s->end[server].state == GY_NET_DONE && !s->counted[server].meet;
+    return count == s->servers;
+}
+
+static int worker_tell_all(struct gy_served *s, int kind, unsigned flags, int64_t number,
+                           struct gy_error *err)
+{
+    const struct gy_server_frame frame = { .kind = kind, .number = number, .flags = flags };
     for (int server = 0; server < s->servers; server++)
         GY_TRY(worker_tell(s, server, &frame, err));
-    for (int server = 0; server < s->servers && s->number == 0; server++)
-        GY_TRY(worker_take_report(s, server, err));
     return GY_OK;
+}
+
+/* Whatever was under way has come. */
+GY_INT int gy_worker_meet(struct gy_served *s, struct gy_error *err)
+{
+    if (!s->meet)
+        return GY_OK;
+    for (int k = 0; k < s->net.count; k++)
+        GY_TRY(gy_served_await(s, &s->lanes[k].out, err));
+    GY_TRY(worker_tell_all(s, GY_SERVER_MEET, 0, ++s->meets, err));
+    GY_TRY(gy_served_reform(s, err));
+    s->meet = 0;
+    s->talk_out = s->out = s->in = (struct gy_net_request){ .state = GY_NET_DONE };
+    for (int k = 0; k < s->net.count; k++)
+        gy_served_lane_clear(&s->lanes[k]);
+    for (int server = 0; server < s->servers && s->end; server++)
+        s->end[server] = (struct gy_net_request){ .buffer = NULL };
+    return GY_OK;
+}
+
+/* Servers stay until all workers have their reports, or are lost. So who has to lead while it waits
+ * finds them all. */
+GY_INT int gy_worker_leave(struct gy_served *s, int leads, struct gy_error *err)
+{
+    GY_TRY(gy_worker_meet(s, err));
+    GY_TRY(worker_expect_reports(s, err));
+    GY_TRY(worker_tell_all(s, GY_SERVER_LEAVE, leads ? GY_SERVER_LAST : 0u, ++s->leaves, err));
+    for (int still = 0; !worker_has_reports(s); still++) {
+        if (!leads && gy_served_leader(s) == s->number)
+            return 1;
+        GY_TRY(s->all->peers->progress(s->all, err));
+        s->meet |= worker_is_called(s);
+        GY_TRY(gy_worker_meet(s, err));
+        GY_TRY(worker_expect_reports(s, err));
+        gy_served_pause(s, still);
+    }
+    s->report = (struct gy_served_report){ .taken = 0 };
+    for (int server = 0; server < s->servers; server++)
+        worker_add_report(&s->report, &s->counted[server]);
+    return worker_tell_all(s, GY_SERVER_END, 0, 1, err);
 }

@@ -203,21 +203,27 @@ static int wire_hear(struct gyre_job *job, int peer, uint32_t number, void *data
     return job->peers->await(job, &r, err);
 }
 
-static int wire_swap(struct gyre_job *job, int peer, uint32_t number, const void *out, void *in,
-                     size_t bytes, struct gy_error *err)
+static int wire_pass(struct gyre_job *job, uint32_t number, int to, const void *out,
+                     size_t out_bytes, int from, void *in, size_t in_bytes, struct gy_error *err)
 {
     struct gy_net_request a = {
-        .peer = peer, .tag = WIRE_TAG + number, .buffer = in, .bytes = bytes
+        .peer = from, .tag = WIRE_TAG + number, .buffer = in, .bytes = in_bytes
     };
     struct gy_net_request b = { .sends = 1,
-                                .peer = peer,
+                                .peer = to,
                                 .tag = WIRE_TAG + number,
                                 .buffer = (void *)(uintptr_t)out,
-                                .bytes = bytes };
+                                .bytes = out_bytes };
     GY_TRY(job->peers->post(job, &a, err));
     GY_TRY(job->peers->post(job, &b, err));
     GY_TRY(job->peers->await(job, &a, err));
     return job->peers->await(job, &b, err);
+}
+
+static int wire_swap(struct gyre_job *job, int peer, uint32_t number, const void *out, void *in,
+                     size_t bytes, struct gy_error *err)
+{
+    return wire_pass(job, number, peer, out, bytes, peer, in, bytes, err);
 }
 
 static int64_t wire_waited(const struct gy_wire *wire) { return wire->waited; }
@@ -226,8 +232,6 @@ GY_INT const struct gy_wire_calls *gy_wire_calls(void)
 {
     static const struct gy_wire_calls calls = { wire_open, wire_close, wire_expect, wire_send,
                                                 wire_take, wire_drain, wire_tell,   wire_hear,
-                                                wire_swap, wire_waited };
+                                                wire_pass, wire_swap,   wire_waited };
     return &calls;
 }
-
-#undef WIRE_TAG

@@ -31,6 +31,9 @@ struct gy_wire_calls {
                 struct gy_error *err);
     int (*hear)(struct gyre_job *job, int peer, uint32_t number, void *data, size_t bytes,
                 struct gy_error *err);
+    /* To one rank and from another, or the same one, at once. */
+    int (*pass)(struct gyre_job *job, uint32_t number, int to, const void *out, size_t out_bytes,
+                int from, void *in, size_t in_bytes, struct gy_error *err);
     /* Two ranks tell each other. */
     int (*swap)(struct gyre_job *job, int peer, uint32_t number, const void *out, void *in,
                 size_t bytes, struct gy_error *err);

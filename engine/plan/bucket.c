@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Buckets: gradients lie in reverse layer order, so that those which backward makes one after the other are neighbours, and a bucket is one
- * piece of their region. Behind the op that completes a bucket stands one that begins its sum; the update program waits for them in the same
- * order. Sums are made element by element: how the gradients are cut does not change a bit.
+/* Buckets: gradients lie in reverse layer order. Those that backward makes one after the other are
+ * neighbours, so a bucket is one piece of their region. Behind the op that completes a bucket
+ * stands one that begins its sum; the update program waits for them in the same order. Sums are
+ * made element by element: how the gradients are cut does not change a bit.
  *
- * Buckets have no priorities. The first layers' gradients, which the next forward pass needs first, are made last, and a step ends with
- * the update of all weights, at which results, checkpoints and a stop are the same on every rank: the next forward pass begins when the last
- * sum is there, whichever that is. Between hosts up to four sums are under way at once and share the links; on one host the ranks
- * themselves add, and a bucket is summed when the last rank has made it. An order other than that of production could only make the
- * links idle. */
+ * Buckets have no priorities. The first layers' gradients, which the next forward pass needs first,
+ * are made last. A step ends with the update of all weights, at which results, checkpoints and a
+ * stop are the same on every rank. So the next forward pass begins when the last sum is there.
+ * Between hosts up to four sums are under way at once and share the links. On one host the ranks
+ * themselves add, and a bucket is summed when the last rank has made it. An order other than that
+ * of production could only make the links idle. */
 #include "engine/plan/program.h"
 
 static int bucket_tensor(struct gy_builder *b, int number, size_t from, size_t to)
@@ -27,12 +29,12 @@ static void bucket_cut(struct gy_builder *b, size_t bytes)
     size_t from = 0;
     int first = 0, span = 0;
     for (int i = b->graph->param_count - 1; i >= 0 && b->status == GY_OK; i--) {
-        if (plan->span_of[i] < 0)
+        if (plan->span_of[i] < 0 || plan->span_of[i] >= plan->common)
             continue;
         const struct gy_tensor *t = &plan->tensors[plan->grad[i]];
         const size_t to = t->offset + gy_align_up(t->bytes, GY_CACHE_LINE);
         span++;
-        if (to - from < bytes && span < plan->span_count)
+        if (to - from < bytes && span < plan->common)
             continue;
         plan->buckets[plan->bucket_count] = (struct gy_bucket){ bucket_tensor(b, plan->bucket_count, from, to), first, span - first, -1 };
         plan->bucket_count++;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* emit.h: the working state while a graph becomes programs, once for training and once for evaluation.
+/* emit.h: the working state while a graph becomes programs, once for training and once for
+ * evaluation.
  *
- * Fusion is decided first (fuse.c): a node that is done as part of another's op is absorbed, and its value is that op's output.
+ * Fusion is decided first (fuse.c): a node that is done as part of another's op is absorbed, and
+ * its value is that op's output.
  *     conv | linear  + act                         one conv op with an activation
  *     conv + bn [+ add] [+ act]                    training: conv writes statistics, one pass normalises, adds and activates;
  *                                                  what it adds may be another norm's output, which is then not made

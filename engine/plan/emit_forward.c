@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Forward ops of each layer kind: a table of emitters. The same emitters serve training, evaluation and recomputation in
- * backward; what differs is said by gy_emit. */
+/* Forward ops of each layer kind: a table of emitters. The same emitters serve training, evaluation
+ * and recomputation in backward; what differs is said by gy_emit. */
 #include "engine/plan/emit.h"
 
 static int fwd_tensor_like(struct gy_emit *e, const struct gy_node *node, const char *suffix, int dtype)

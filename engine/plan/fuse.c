@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is done together. A node is absorbed by its input's op when it is the only reader of that value, so that the value
- * in between need not exist. See emit.h for the list. */
+/* What is done together. A node is absorbed by its input's op when it alone reads that value. Then
+ * the value in between need not exist. See emit.h for the list. */
 #include "engine/plan/emit.h"
 
 GY_INT int gy_emit_act(int layer)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Places for what lives only for a time. Three steps: how long each tensor lives; which tensors become one buffer because an op may
- * write its output over an input that dies there; then the buffers, largest first, each at the lowest offset at which it meets no
- * buffer that lives at the same time. Each is a little larger than its tensor, by a share of its size, so that two halves still take
- * a whole's place: without it sizes are often whole pages, rows of all tensors of an op lie equally far from a page's begin, and a
- * processor takes a load from one for a load of what was just stored to the other. */
+/* Places for what lives only for a time. There are three steps. First comes how long each tensor
+ * lives. Then tensors become one buffer where an op may write its output over an input that dies
+ * there. Last, buffers are placed, largest first, each at the lowest offset free of buffers that
+ * live at the same time. Each is larger than its tensor by a small share of its size, so two halves
+ * still take a whole's place. Else sizes are often whole pages, and rows of an op's tensors lie
+ * equally far from a page's begin. A processor then takes a load from one for a load of what was
+ * just stored to the other. */
 #include "engine/plan/program.h"
 
 #define PLACE_SHARE 1024 /* of a tensor's bytes is left free behind it */
@@ -163,5 +165,3 @@ GY_INT int gy_build_places(struct gy_builder *b)
             b->plan->tensors[i].offset = pl.buffers[b->plan->tensors[i].buffer].offset;
     return GY_OK;
 }
-
-#undef PLACE_SHARE

@@ -15,16 +15,14 @@ static double work_part(const struct gy_op *op, int role)
     return 1.0;
 }
 
-/* Winograd's way, on m x m outputs, of an r x r filter: (m + r - 1)^2 multiplications for (m r)^2, with a stride of 2 (2 m + 1)^2;
- * in float, whatever the tensors are. */
+/* Winograd's way, on m x m outputs, of an r x r filter: (m + r - 1)^2 multiplications for (m r)^2, in float, whatever the tensors are. */
 GY_INT int gy_op_is_winograd(const struct gy_op *op) { return op->variant && strncmp(op->variant, "winograd", 8) == 0; }
 
 static double work_multiplications(const struct gy_op *op)
 {
     if (!gy_op_is_winograd(op))
         return 1;
-    const double m = op->variant[8] - '0', r = op->geom.r, once = m + r - 1;
-    const double edge = op->geom.stride_h != 2 ? once : 2 * m + 1, share = edge / (m * r);
+    const double m = op->variant[8] - '0', r = op->geom.r, share = (m + r - 1) / (m * r);
     return share * share;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From graph to plan: permanent tensors first (parameters in reverse layer order, gradients, optimiser state, batch), then the
- * programs, then kernels for every op, then places. Errors are sticky in the builder, so that emitters need not check. */
+/* From graph to plan. Permanent tensors come first: parameters in reverse layer order, gradients,
+ * optimiser state, batch. Then come the programs, kernels for every op, and places. Errors are
+ * sticky in the builder, so that emitters need not check. */
 #include "engine/plan/plan_compile.h"
 #include "engine/plan/emit.h"
 #include "engine/plan/tuning_file.h"
@@ -24,7 +25,15 @@ static int plan_permanent(struct gy_builder *b, const char *name, int region, in
 static int plan_is_foreign(const struct gy_builder *b, const struct gy_param *p)
 {
     const struct gy_stages *s = b->config->stages;
-    return s && s->of[p->node] != s->mine;
+    return s && s->of && s->of[p->node] != s->mine;
+}
+
+/* Rows of a parameter on this rank; 1: others have the rest. */
+static int plan_rows(const struct gy_builder *b, int i, int32_t *own, int32_t *most)
+{
+    const struct gy_stages *s = b->config->stages;
+    *own = *most = b->graph->params[i].k;
+    return s && s->rows && s->rows(b, i, own, most);
 }
 
 static void plan_param(struct gy_builder *b, int i)
@@ -33,23 +42,25 @@ static void plan_param(struct gy_builder *b, int i)
     const int state = gy_param_is_state(p->kind);
     const int dims = p->kind == GY_PARAM_CONV_WEIGHT ? 4 : p->kind == GY_PARAM_LINEAR_WEIGHT ? 2 : 1;
     const int64_t second = dims == 2 ? p->c : p->r;
+    int32_t own, rows;
+    plan_rows(b, i, &own, &rows);
     struct gy_plan *plan = b->plan;
     const int foreign = plan_is_foreign(b, p), region = state ? GY_AT_STATE : GY_AT_PARAM;
     plan->param[i] = (foreign ? gy_build_tensor : plan_permanent)(b, p->name, foreign ? GY_AT_ACT : region, GY_F32, dims,
-                                                                  p->k, second, p->s, p->c);
+                                                                  rows, second, p->s, p->c);
     plan->grad[i] = plan->span_of[i] = -1;
     if (state || foreign || b->status != GY_OK)
         return;
     const int decays = p->kind == GY_PARAM_CONV_WEIGHT || p->kind == GY_PARAM_LINEAR_WEIGHT || b->config->decay_all;
     plan->span_of[i] = plan->span_count;
     plan->spans[plan->span_count++] =
-        (struct gy_span){ .first = (int64_t)(plan->tensors[plan->param[i]].offset / sizeof(float)), .count = p->count,
+        (struct gy_span){ .first = (int64_t)(plan->tensors[plan->param[i]].offset / sizeof(float)), .count = p->count / p->k * own,
                           .decay = decays ? 1.0f : 0.0f, .rate = 1.0f, .adapt = decays };
     if (!b->config->train)
         return;
     char name[300];
     snprintf(name, sizeof name, "grad.%s", p->name);
-    plan->grad[i] = plan_permanent(b, name, GY_AT_GRAD, GY_F32, dims, p->k, second, p->s, p->c);
+    plan->grad[i] = plan_permanent(b, name, GY_AT_GRAD, GY_F32, dims, rows, second, p->s, p->c);
 }
 
 static void plan_params(struct gy_builder *b)
@@ -64,8 +75,15 @@ static void plan_params(struct gy_builder *b)
         b->status = GY_NOMEM(b->err, "the plan's parameter tables", count * 32);
         return;
     }
-    for (int i = b->graph->param_count - 1; i >= 0 && b->status == GY_OK; i--)
-        plan_param(b, i);
+    /* what ranks have parts of comes last: the rest has the same places on all */
+    for (int parts = 0; parts < 2; parts++) {
+        int32_t own, most;
+        for (int i = b->graph->param_count - 1; i >= 0 && b->status == GY_OK; i--)
+            if (plan_rows(b, i, &own, &most) == parts)
+                plan_param(b, i);
+        plan->common = parts ? plan->common : plan->span_count;
+        plan->common_bytes = parts ? plan->common_bytes : plan->region_bytes[GY_AT_GRAD];
+    }
 }
 
 static void plan_batch(struct gy_builder *b)
@@ -146,7 +164,9 @@ static void plan_update(struct gy_builder *b)
         op.span_count = b->plan->buckets[k].span_count;
         gy_build_op(b, GY_UPDATE, &op);
     }
-    if (parts == 0)
+    op.spans = parts ? b->plan->spans + b->plan->common : op.spans;
+    op.span_count = parts ? b->plan->span_count - b->plan->common : op.span_count;
+    if (op.span_count > 0)
         gy_build_op(b, GY_UPDATE, &op);
 }
 
@@ -221,7 +241,7 @@ static void plan_levels(struct gy_builder *b)
     b->plan->levels = 0;
     while (b->config->train && b->config->shards > 1 && (b->config->shards - 1) >> b->plan->levels)
         b->plan->levels++;
-    if (b->status == GY_OK && (gy_add_size(bytes[GY_AT_GRAD], bytes[GY_AT_STATE], &each) != 0 ||
+    if (b->status == GY_OK && (gy_add_size(b->plan->common_bytes, bytes[GY_AT_STATE], &each) != 0 ||
                                gy_mul_size(each, (size_t)b->plan->levels, &bytes[GY_AT_LEVELS]) != 0))
         b->status = GY_FAIL(b->err, GY_E_NOMEM, "gradients of %d shards are beyond the address space", b->config->shards);
 }

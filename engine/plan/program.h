@@ -2,9 +2,11 @@
 /* program.h: a graph made ready to run, as flat programs of ops with a place in memory for every
  * tensor. Nothing here depends on data.
  *
- * Time is the position of an op in the training timeline (forward, backward, update) or in the evaluation timeline. A tensor of
- * the ACT region lives from the op that first writes it to the last op that touches it; tensors whose lives do not overlap share
- * memory. All other regions are permanent. Parameters and gradients lie in reverse layer order, at equal offsets in both regions. */
+ * Time is the position of an op in the training timeline (forward, backward, update) or in the
+ * evaluation timeline. A tensor of the ACT region lives from the op that first writes it to the
+ * last that touches it. Tensors whose lives do not overlap share memory. All other regions are
+ * permanent. Parameters and gradients lie in reverse layer order, at equal offsets in both
+ * regions. */
 #ifndef GY_PROGRAM_H
 #define GY_PROGRAM_H
 #include "kernels/backend.h"
@@ -49,11 +51,13 @@ struct gy_program {
 
 struct gy_builder;
 
-/* A net whose layers are cut into stages, of which this plan is one: stages.h. */
+/* A part of a net: a stage of its layers (stages.h), or slices of some layers (split.h). */
 struct gy_stages {
-    const int *of; /* [nodes] */
+    const int *of; /* [nodes]; NULL: all layers are here */
     int mine;
-    int (*cut)(struct gy_builder *b); /* leaves this stage's ops, and puts messages among them */
+    int (*cut)(struct gy_builder *b); /* leaves this part's ops, and puts messages among them */
+    /* 1: of a parameter only so many rows are here, at most `most` on any rank. NULL: all are whole */
+    int (*rows)(const struct gy_builder *b, int param, int32_t *own, int32_t *most);
 };
 
 struct gy_plan_config {
@@ -86,7 +90,8 @@ struct gy_plan {
     struct gy_tensor *tensors;
     int tensor_count, tensor_room;
     struct gy_span *spans;
-    int span_count;
+    int span_count, common; /* common: the first of them, of parameters that all ranks have whole */
+    size_t common_bytes;   /* their gradients */
     struct gy_bucket *buckets; /* in the order in which they are complete; only where there are several ranks or shards */
     int bucket_count;
     int levels;            /* of GY_AT_LEVELS */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Trading time for memory (Chen et al. 2016, "Training deep nets with sublinear memory cost"). The net is cut where a single value
- * goes from everything before to everything after. Only the values at the cuts are kept through forward; in backward each segment
- * but the last is computed once more before its own backward ops. Where to cut is found by trying segment sizes: the peak is
- * about the sum of the values at the cuts plus the largest segment.
+/* Trading time for memory (Chen et al. 2016, "Training deep nets with sublinear memory cost"). The
+ * net is cut where a single value goes from everything before to everything after. Only the values
+ * at the cuts are kept through forward. In backward each segment but the last is computed once more
+ * before its own backward ops. Where to cut is found by trying segment sizes: the peak is about the
+ * sum of the values at the cuts plus the largest segment.
  *
- * And always: a batch norm's input is kept for its own backward, which can make its output y = act(x * scale + shift [+ res]) again on
- * the way, for one more write. Such values are called cheap and are not kept, if the residual is, or is itself made by one pass, as where
- * a chain of residual blocks begins: of the chain every second output, from the first on, and the last where it is small. With segments
- * all of them, as far as they can be made; that takes passes of their own along the chain. The net's input is cheap too: it is made from
- * samples that stay. So is, before a batch norm, what few products an element make of a value that is kept, where it is large: of
- * ResNet-50 the first shortcut. */
+ * And always: a batch norm's input is kept for its own backward. That can make the output y = act(x
+ * * scale + shift [+ res]) again on the way, for one more write. Such values are called cheap and
+ * are not kept, if the residual is kept or made by one pass, as where a chain of residual blocks
+ * begins. Of the chain every second output is, from the first on, and the last where it is small.
+ * With segments all of them, as far as they can be made; that takes passes of their own along the
+ * chain. The net's input is cheap too: it is made from samples that stay. So is a large input of a
+ * batch norm that few products an element make of a kept value: in ResNet-50 the first shortcut. */
 #include "engine/plan/emit.h"
 
 #define REC_PRODUCTS 64    /* so few multiplications an element cost about as much as some passes over it, */

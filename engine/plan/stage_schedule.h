@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* stage_schedule.h: the order in which the stages of a pipeline work on micro-batches, as data.
  *
- * GPipe (Huang et al. 2019): each stage does all forward passes, then all backward passes.
- * 1F1B (Narayanan et al. 2019, PipeDream-Flush): as soon as a stage may, it does a backward pass
- * after each forward pass; so stage s of P keeps the activations of at most P - s micro-batches.
- * Backward passes go in the order of the micro-batches, in which one process would sum. */
+ * GPipe (Huang et al. 2019): each stage does all forward passes, then all backward passes. 1F1B
+ * (Narayanan et al. 2019, PipeDream-Flush): as soon as a stage may, it does a backward pass after
+ * each forward pass. So stage s of P keeps the activations of at most P - s micro-batches. Backward
+ * passes go in the order of the micro-batches, in which one process would sum. */
 #ifndef GY_STAGE_SCHEDULE_H
 #define GY_STAGE_SCHEDULE_H
 #include "engine/base/mem.h"
@@ -25,13 +25,5 @@ GY_INT int gy_stage_slots(int kind, int stages, int micros,
 /* Places that a message has at either end: as many as stages may be apart in their micro-batches.
  */
 GY_INT int gy_stage_buffers(int from, int to);
-
-/* Plays all stages' actions, action[stages][2 * micros], with messages between any two stages,
- * which begin only when the receiver has a free place for them. GY_E_BUG with a sentence: an action
- * comes twice or never, a backward pass before its forward pass or out of order, more activations
- * than slots[stage], or ranks that wait for each other. peak: what each stage kept at most. */
-GY_INT int gy_stage_verify(const struct gy_stage_action *action, int stages, int micros,
-                           const int *slots, int *peak, const struct gy_alloc *alloc,
-                           struct gy_error *err);
 
 #endif

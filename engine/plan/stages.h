@@ -6,8 +6,8 @@
  * reads becomes a message: activations go to later stages, gradients to earlier ones. A gradient to
  * which several stages add goes from one to the next, so that terms are added in their order.
  *
- * What forward leaves for backward has a place of its own for each micro-batch on its way, a slot;
- * the rest of the activations shares memory by lifetime as in one process. */
+ * What forward leaves for backward has a slot, a place of its own for each micro-batch on its way.
+ * Other activations share memory by lifetime as in one process. */
 #ifndef GY_PLAN_STAGES_H
 #define GY_PLAN_STAGES_H
 #include "engine/plan/program.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a net is cut. First, where it can be: tensors of the forward pass may only go to later
- * layers, gradients only to earlier ones, and all ops of a parameter stay together. What no border
- * can part is a unit. Then the units are dealt to the stages, in their order, by dynamic
- * programming: of every number of stages and units the best is known before the next is tried. The
- * time of a unit is the roofline's, of a core that multiplies and adds eight times for each byte
- * that it moves, and half as often the Winograd way. What crosses a border is moved four times
- * more, through the ranks' messages. */
+/* Where a net is cut. First comes where it can be. Tensors of the forward pass may only go to later
+ * layers, gradients only to earlier ones. All ops of a parameter stay together. What no border can
+ * part is a unit. Then dynamic programming deals the units to the stages, in their order. Of every
+ * number of stages and units the best is known before the next is tried. The time of a unit is the
+ * roofline's of a core that multiplies and adds eight times a byte moved, half as often the
+ * Winograd way. What crosses a border is moved four times more, through the ranks' messages. */
 #include "engine/plan/stages.h"
 #include "engine/plan/op_work.h"
 
@@ -320,7 +319,3 @@ GY_INT int gy_stages_choose(struct gy_stage_choice *c, const struct gy_stage_uni
     choose_best(c, units, best, from, 1);
     return choose_too_large(c, units, graph, err);
 }
-
-#undef STAGES_FLOPS
-#undef STAGES_WINOGRAD
-#undef STAGES_BYTES

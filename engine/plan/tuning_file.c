@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of what was measured. Lines: "gyre-tune 1" first; "on MODEL | SET" and "from SOURCE" hold for the rows after them; a row
- * is "conv f32 gemm+stats 16x56x56x64 56x56x256 1x1 stride 1x1 pad 0x0 dil 1x1 groups 1 strip=168 gain=1.04", or on a GPU, where the
- * kernel itself is the choice, "conv bf16 mma16-64x64 ... groups 1 kernel=0123456789ab gain=1.04"; # begins a comment.
+/* The file of what was measured. Lines: "gyre-tune 1" first; "on MODEL | SET" and "from SOURCE"
+ * hold for the rows after them; a row is "conv f32 gemm+stats 16x56x56x64 56x56x256 1x1 stride 1x1
+ * pad 0x0 dil 1x1 groups 1 strip=168 gain=1.04", or on a GPU, where the kernel itself is the
+ * choice, "conv bf16 mma16-64x64 ... groups 1 kernel=0123456789ab gain=1.04"; # begins a comment.
  * Whatever the bytes, reading ends in a table of sizes inside their ranges or in a sentence. */
 #include "engine/plan/tuning_file.h"
 #include "engine/base/file.h"
@@ -439,9 +440,5 @@ GY_INT int gy_tuned_write(const struct gy_tuned *tuned, const char *path, struct
     gy_buf_close(&buf);
     return status;
 }
-
-#undef TUNED_BYTES
-#undef TUNED_ROWS
-#undef TUNED_WORDS
 
 #endif

@@ -4,6 +4,7 @@
 #include "engine/job/peers.h"
 #include "engine/run/parallel.h"
 #include "engine/run/pipeline_stage.h"
+#include "engine/run/split_ranks.h"
 
 /* A pipeline deals its shards to copies of the net. Its job is one of ranks that all train. */
 static int agree_pipe(struct gyre_net *net)
@@ -34,7 +35,7 @@ static uint64_t agree_hash(const void *bytes, size_t count)
 /* Where the net is cut; each stage has gradients of its own. */
 static uint64_t agree_sizes(const struct gyre_net *net)
 {
-    const int *of = net->pipe ? net->stage->plan.of : NULL;
+    const int *of = net->stage ? net->stage->plan.of : NULL;
     return of ? agree_hash(of, (size_t)net->graph.node_count * sizeof *of)
               : (uint64_t)net->plan.region_bytes[GY_AT_GRAD];
 }
@@ -68,7 +69,7 @@ static int agree_all(struct gyre_net *net)
         { "schedule",
           agree_hash(schedule, strlen(schedule)) ^ agree_hash(s->milestone, sizeof s->milestone) },
         { "stages of the pipeline", (uint64_t)c->pipeline << 1 | (uint64_t)c->stage_schedule },
-        { net->pipe ? "layers of the stages" : "size of the gradients", agree_sizes(net) },
+        { net->stage ? "layers of the stages" : "size of the gradients", agree_sizes(net) },
     };
     const size_t rows = net->pipe || net->parallel.ranks > 1 ? GY_COUNT(row) : 0;
     for (size_t i = 0; i < rows; i++)
@@ -78,8 +79,10 @@ static int agree_all(struct gyre_net *net)
 
 GY_INT int gy_parallel_open(struct gyre_net *net)
 {
-    if (net->pipe)
+    if (net->stage)
         GY_TRY(agree_pipe(net));
+    if (net->split)
+        GY_TRY(gy_split_agree(net));
     if (net->parallel.ranks > 1)
         net->config.job->tree = net->parallel.sharded;
     return agree_all(net);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints: one safetensors file with weights under PyTorch's names and layout, then optimiser state under the same names with a prefix;
- * counters, the net's text and the caller's notes as metadata. Loading first checks everything, then writes: a file that does not fit
- * changes nothing. */
+/* Checkpoints: one safetensors file with weights under PyTorch's names and layout, then optimiser
+ * state under these names with a prefix. Metadata holds counters, the net's text and the caller's
+ * notes. Loading first checks everything, then writes: a file that does not fit changes nothing. */
 #include "engine/run/engine.h"
 #include "io/safetensors.h"
 
@@ -519,5 +519,3 @@ GYRE_API int gyre_note(struct gyre_net *net, const char *key, const char *value)
                               GY_NOTE_KEYS, GY_NOTE_BYTES);
     return GYRE_OK;
 }
-
-#undef CKPT_BATCHES

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Is a checkpoint one of this net? Names and shapes of tensors say little: nets that compute
- * different things can have the same. So a checkpoint holds the net's text and how samples
- * become input, and loading compares both: layer by layer, so that comments, spaces, labels and
- * repetitions do not count. */
+ * different things can have the same. So a checkpoint holds the net's text and how samples become
+ * input. Loading compares both, layer by layer: comments, spaces, labels and repetitions do not
+ * count. */
 #include "engine/run/engine.h"
 #include "io/safetensors.h"
 #include <float.h>
@@ -166,6 +166,3 @@ GYRE_API int gyre_read_input(const char *path, struct gyre_config *config, struc
     const int status = fits_read_file(path, config, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
-
-#undef FITS_INPUT
-#undef FITS_ROOM

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* engine.h: an open net. Everything that it holds was taken in gyre_open and is given back in gyre_close. */
+/* engine.h: an open net. Everything that it holds was taken in gyre_open and is given back in
+ * gyre_close. */
 #ifndef GY_ENGINE_H
 #define GY_ENGINE_H
 #include "engine/base/public.h"
@@ -32,15 +33,19 @@ struct gy_parallel {
     int64_t *ticket;     /* [buckets] */
     int64_t *began;      /* [buckets]: clock when the sum was begun, for traces */
     float *room;         /* one value a channel: this rank's means */
-    int opened, closed;  /* buckets whose sum was begun; whose sum is there: in the order of the plan */
+    /* buckets whose sum was begun; whose sum is there: in the order of the plan */
+    int opened, closed;
     float (*level)[4];   /* [levels + 1]: sums of results, as the tree of shards has them */
     float results[4];    /* of the shards so far: loss, labelled, top 1, top 5 */
     int grow, grown;     /* rank 0 knows of newcomers; some rank did, as of the last step */
-    int stop, stopped;   /* this rank was asked to stop; some rank was, as of the last step: the same on all */
+    /* this rank was asked to stop; some rank was, as of the last step: the same on all */
+    int stop, stopped;
 };
 
-/* What a net does that is a stage of several; NULL: it is whole. */
+/* What a net does that is a stage of several, or has slices of layers; NULL: it is whole. gradients,
+ * eval: NULL where they are those of a whole net. */
 struct gy_pipe;
+struct gy_split_net;
 struct gy_pipe_calls {
     int (*open)(struct gyre_net *net); /* after its memory is there */
     void (*close)(struct gyre_net *net);
@@ -57,6 +62,8 @@ struct gy_pipe_calls {
     int (*save)(struct gyre_net *net, const char *path);
     int (*share)(struct gyre_net *net, double *values, int count); /* the last stage's, on all */
     int (*test)(const struct gyre_net *net); /* does this rank take part in evaluations? */
+    /* Row k of a parameter among those of this rank; -1: it is another's. NULL: all are here. */
+    int32_t (*place)(const struct gyre_net *net, int param, int32_t k);
 };
 
 /* What the net did when, in a ring: trace.h. */
@@ -89,32 +96,36 @@ struct gyre_net {
     const struct gy_backend *backend;
     void *backend_self;
     struct gy_caps caps;
-    int tuned_ops;                  /* ops whose block sizes or kernels are of the file config.tune */
+    int tuned_ops; /* ops whose block sizes or kernels are of the file config.tune */
     const char *tuned_rows;         /* on a GPU, its rows for them, as such a file; NULL: none */
     void *memory;                   /* all regions, one piece */
     size_t memory_bytes;
     void *base[GY_REGIONS];         /* on the device */
-    void *pinned;                   /* IN and OUT as the host sees them, when it cannot read the device's memory; else NULL */
+    /* IN and OUT as the host sees them, when it cannot read the device's memory; else NULL */
+    void *pinned;
     size_t pinned_bytes;
-    void *seen[GY_REGIONS];         /* IN and OUT: where the host reads and writes; base on a device with the host's memory */
-    float *row, *row2;              /* one output channel of the largest weight: for changes of layout */
+    /* IN and OUT: where the host reads and writes; base on a device with the host's memory */
+    void *seen[GY_REGIONS];
+    float *row, *row2; /* one output channel of the largest weight: for changes of layout */
     int64_t row_count;
     int64_t micro;                  /* gyre_step calls that went through */
     int64_t updates;
-    int pending;                    /* gyre_step calls whose gradients were summed since the last update */
-    double weight;                  /* labelled samples whose gradients were summed for an update, in batches; of all ranks */
+    int pending; /* gyre_step calls whose gradients were summed since the last update */
+    /* labelled samples whose gradients were summed for an update, in batches; of all ranks */
+    double weight;
     double grad_weight;             /* of those in GY_AT_GRAD: this rank's, behind an update all */
     int mixed;                      /* the mix tensor is not the identity */
-    int unnamed;                    /* the batch has targets but no labels: its samples have no rank */
+    int unnamed; /* the batch has targets but no labels: its samples have no rank */
     struct gy_scale scale;
     struct gy_parallel parallel;
     struct gy_trace trace;
     const struct gy_pipe_calls *pipe;
     struct gy_pipe *stage;          /* pipeline.c */
-    void *shared;                   /* several ranks: the gradients, where all of them sum; taken from the job */
+    struct gy_split_net *split; /* split_run.c */
+    void *shared; /* several ranks: the gradients, where all of them sum; taken from the job */
     size_t shared_bytes;
     int failed;                     /* GYRE_E_DEVICE or below: only close is allowed */
-    int torn;                       /* reading ended amid what was to be written into the net: enum gy_torn */
+    int torn; /* reading ended amid what was to be written into the net: enum gy_torn */
     int64_t refused;                /* allocations after open */
     struct gy_note notes[GY_NOTE_KEYS];
     int note_count;
@@ -122,18 +133,23 @@ struct gyre_net {
     size_t note_bytes;
 };
 
-/* Sets the net's last error and returns status: for calls above the core, such as the training loop. */
+/* Sets the net's last error and returns status: for calls above the core, such as the training
+ * loop. */
 GY_INT int gy_engine_fail(struct gyre_net *net, int status, const char *fmt, ...) GY_PRINTF(3, 4);
 GY_INT const struct gy_alloc *gy_engine_alloc(const struct gyre_net *net);
 GY_INT const struct gy_log *gy_engine_log(const struct gyre_net *net);
 /* GY_E_ARG where net or pointer is NULL, with a sentence in the net. what: "gyre_save: path". */
 GY_INT int gy_engine_given(struct gyre_net *net, const void *pointer, const char *what);
-/* status, where the device gave it. One that is not GY_OK is told, and the net can only be closed. what: "sending the batch". */
+/* status, where the device gave it. One that is not GY_OK is told, and the net can only be closed.
+ * what: "sending the batch". */
 GY_INT int gy_engine_checked(struct gyre_net *net, int status, const char *what);
-GY_INT int gy_engine_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
-GY_INT int gy_engine_updated(struct gyre_net *net, const char *call); /* GY_E_STATE while gradients wait for their update */
+/* may this call be made now? */
+GY_INT int gy_engine_ready(struct gyre_net *net, const char *call, int training);
+/* GY_E_STATE while gradients wait for their update */
+GY_INT int gy_engine_updated(struct gyre_net *net, const char *call);
 
-/* open.c: gyre_measure, and a look at the net while it is planned, without memory for its tensors. look may be NULL. */
+/* open.c: gyre_measure, and a look at the net while it is planned, without memory for its tensors.
+ * look may be NULL. */
 GY_INT int gy_engine_measure(const struct gyre_config *config, struct gyre_need *need,
                              void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
 
@@ -145,21 +161,28 @@ GY_INT void gy_engine_empty(struct gyre_net *net);
 GY_INT int gy_engine_open_device(struct gyre_net *net);
 
 /* config.c */
-GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err); /* checked */
+/* checked */
+GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err);
 
 /* optim.c */
 GY_INT float gy_schedule_rate(const struct gyre_schedule *schedule, int64_t step);
-GY_INT float gy_average_keep(float decay, int64_t updates); /* what the average of weights keeps of itself after so many updates */
+/* what the average of weights keeps of itself after so many updates */
+GY_INT float gy_average_keep(float decay, int64_t updates);
 GY_INT int gy_init_weights(struct gyre_net *net);
 
 /* staging.c: several ranks, each with a device with memory of its own */
 GY_INT int gy_bridge_is(const struct gyre_net *net);
-GY_INT int gy_bridge_mark(struct gyre_net *net, int bucket);   /* in backward: the bucket is complete */
-GY_INT int gy_bridge_fetch(struct gyre_net *net);              /* behind backward: all buckets, as they become complete */
-GY_INT int gy_bridge_take(struct gyre_net *net, int bucket, float **data); /* waits for it: in the ranks' memory */
-GY_INT int gy_bridge_return(struct gyre_net *net, int bucket); /* its sum, to the device: the update waits for it there */
+/* in backward: the bucket is complete */
+GY_INT int gy_bridge_mark(struct gyre_net *net, int bucket);
+/* behind backward: all buckets, as they become complete */
+GY_INT int gy_bridge_fetch(struct gyre_net *net);
+/* waits for it: in the ranks' memory */
+GY_INT int gy_bridge_take(struct gyre_net *net, int bucket, float **data);
+/* its sum, to the device: the update waits for it there */
+GY_INT int gy_bridge_return(struct gyre_net *net, int bucket);
 
-/* checkpoint_fits.c: GY_E_MISMATCH when the file is of another net, or of one whose samples become input in another way. */
+/* checkpoint_fits.c: GY_E_MISMATCH when the file is of another net, or of one whose samples become
+ * input in another way. */
 struct gy_st_file;
 struct gy_st_writer;
 GY_INT int gy_ckpt_check_net(struct gyre_net *net, const struct gy_st_file *file, const char *path);
@@ -169,11 +192,14 @@ GY_INT int gy_ckpt_write(struct gyre_net *net, const char *path, int everything)
 
 /* loss_scale.c */
 GY_INT void gy_scale_open(struct gyre_net *net);
-GY_INT int gy_scale_updated(struct gyre_net *net); /* after the update program was started: asks for its outcome */
-GY_INT int gy_scale_settle(struct gyre_net *net);  /* waits for it; afterwards net->updates and the scale are true */
+/* after the update program was started: asks for its outcome */
+GY_INT int gy_scale_updated(struct gyre_net *net);
+/* waits for it; afterwards net->updates and the scale are true */
+GY_INT int gy_scale_settle(struct gyre_net *net);
 
 /* weights.c: one parameter at a time, in PyTorch's layout, row k of it into or out of memory. */
-GY_INT int64_t gy_param_row_count(const struct gy_param *p); /* elements of one row (output channel) */
+/* elements of one row (output channel) */
+GY_INT int64_t gy_param_row_count(const struct gy_param *p);
 GY_INT int gy_param_read_row(struct gyre_net *net, int param, int region, int32_t k, float *row);
 GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32_t k, const float *row);
 GY_INT int gy_param_shape(const struct gy_param *p, int64_t shape[4]); /* PyTorch's; returns dims */
@@ -185,13 +211,15 @@ GY_INT int gy_engine_ceilings(struct gyre_net *net, struct gy_ceilings *out);
 GY_INT int gy_engine_run(struct gyre_net *net, int program);
 /* what the next update takes: after net->updates, by net->weight */
 GY_INT void gy_engine_rates(struct gyre_net *net);
-GY_INT int gy_engine_skips(const struct gyre_net *net, const struct gy_op *op); /* ops for batches with absent samples, which this one is not */
+/* ops for batches with absent samples, which this one is not */
+GY_INT int gy_engine_skips(const struct gyre_net *net, const struct gy_op *op);
 GY_INT int gy_step_keep_state(struct gyre_net *net, int restore);
 GY_INT int gy_step_check_norms(struct gyre_net *net, int32_t count);
 GY_INT int gy_step_judge(struct gyre_net *net, const struct gyre_result *result);
 GY_INT int gy_step_results(struct gyre_net *net, int train, const char *what,
                            struct gyre_result *result); /* of the forward pass */
-/* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.absent. */
+/* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets
+ * uniform.absent. */
 GY_INT int gy_engine_feed(struct gyre_net *net, const struct gyre_batch *batch);
 
 #endif

@@ -20,8 +20,6 @@ static const struct notes_item {
     NOTES_INT(optimizer.kind), NOTES_REAL(optimizer.momentum), NOTES_INT(optimizer.nesterov), NOTES_REAL(optimizer.weight_decay),
     NOTES_INT(optimizer.decay_all), NOTES_REAL(optimizer.beta1), NOTES_REAL(optimizer.beta2), NOTES_REAL(optimizer.eps),
     NOTES_REAL(optimizer.lars_eta), NOTES_REAL(optimizer.clip_norm), NOTES_REAL(optimizer.ema),
-#undef NOTES_INT
-#undef NOTES_REAL
 };
 #define NOTES_ITEMS ((int)GY_COUNT(notes_items))
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Loss scaling of f16. Its small gradients would round to 0, so the loss's gradient is multiplied by a scale, by which the update divides
- * again. Gradients that overflow make their norm infinite or NaN; the device then leaves all weights alone (GY_F_SKIP), so that nobody has
- * to wait for the norm. The host looks at it before the next gradients are made: after an overflow the scale is halved and the update was
- * none; after SCALE_GOOD updates in a row it is doubled. The scale is a power of two where it starts as one: scaling is exact. */
+/* Loss scaling of f16. Its small gradients would round to 0, so the loss's gradient is multiplied
+ * by a scale, by which the update divides again. Gradients that overflow make their norm infinite
+ * or NaN. The device then leaves all weights alone (GY_F_SKIP), so nobody has to wait for the norm.
+ * The host looks at it before the next gradients are made. After an overflow it halves the scale,
+ * and the update was none. After SCALE_GOOD updates in a row it doubles the scale. The scale is a
+ * power of two where it starts as one: scaling is exact. */
 #include "engine/run/engine.h"
 
 #define SCALE_GOOD 2000
@@ -67,7 +69,3 @@ GY_INT int gy_scale_settle(struct gyre_net *net)
     }
     return GY_OK;
 }
-
-#undef SCALE_GOOD
-#undef SCALE_MOST
-#undef SCALE_LEAST

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse. Measuring is opening with an
- * allocator that counts and without the tensors' memory, so the two cannot disagree. */
+/* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse.
+ * Measuring is opening with an allocator that counts and without the tensors' memory, so the two
+ * cannot disagree. */
 #include "kernels/devices.h"
 #include "engine/job/peers.h"
 #include "engine/run/kernel_notes.h"
@@ -96,6 +97,14 @@ static int gy_pipe_plan(struct gyre_net *net, struct gy_plan_config *plan)
     (void)plan;
     return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "pipeline: this build has no jobs of ranks");
 }
+
+static int gy_split_plan(struct gyre_net *net, struct gy_plan_config *plan)
+{
+    (void)plan;
+    if (!net->parallel.sharded)
+        return GY_OK;
+    return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "a split layer with shards: this build has no jobs of ranks");
+}
 #endif
 
 static int ctx_plan(struct gyre_net *net)
@@ -105,6 +114,8 @@ static int ctx_plan(struct gyre_net *net)
     GY_TRY(gy_parallel_plan(net, &plan));
     if (net->config.pipeline > 1)
         GY_TRY(gy_pipe_plan(net, &plan));
+    if (net->graph.splits > 0)
+        GY_TRY(gy_split_plan(net, &plan));
     const int status = gy_engine_plan_tuned(net, &plan);
     net->plan.region_bytes[GY_AT_LAND] = net->caps.host_memory ? 0 : net->plan.region_bytes[GY_AT_IN];
     return status;
@@ -315,8 +326,8 @@ static void ctx_need(const struct gyre_net *net, size_t counted, struct gyre_nee
         need->pinned_bytes = ctx_pinned_bytes(net);
         need->host_bytes -= net->memory_bytes;
     }
-    for (int i = 0; i < net->plan.span_count; i++)
-        need->parameters += net->plan.spans[i].count;
+    for (int i = 0; i < net->graph.param_count; i++)
+        need->parameters += net->plan.span_of[i] < 0 ? 0 : net->graph.params[i].count;
     const int last = net->config.mode == GYRE_TRAIN ? GY_UPDATE : GY_EVAL;
     for (int p = net->config.mode == GYRE_TRAIN ? GY_FORWARD : GY_EVAL; p <= last; p++)
         for (int i = 0; i < net->plan.program[p].count; i++)

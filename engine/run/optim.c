@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that depend on the step alone (the learning rate), and the numbers that a net starts with. */
+/* Numbers that depend on the step alone (the learning rate), and the numbers that a net starts
+ * with. */
 #include "engine/run/engine.h"
 #include "engine/base/rng.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks and shards of a step. With gyre_config.shards the global batch is so many shards, each with batch-norm statistics, random numbers
- * and gradients of its own; everything that they have in common is a sum in the order of a balanced tree over the shards,
- * ((0 + 1) + (2 + 3)) + ... A rank has a whole subtree of them (engine/job/deal.c), and the ranks sum the rest in the same order: so any
- * number of ranks gives the same bits. Within a rank the tree is made as a binary counter adds: the sum of 2^k shards waits on level k until
- * the next 2^k are there. */
+/* Ranks and shards of a step. With gyre_config.shards the global batch is so many shards, each with
+ * batch-norm statistics, random numbers and gradients of its own. What they have in common is
+ * summed in the order of a balanced tree over the shards, ((0 + 1) + (2 + 3)) + ... A rank has a
+ * whole subtree of them (engine/job/deal.c), and the ranks sum the rest in the same order. So any
+ * number of ranks gives the same bits. Within a rank the tree grows as a binary counter adds. The
+ * sum of 2^k shards waits on level k until the next 2^k are there. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"
@@ -126,7 +127,7 @@ static void parallel_tree(const struct gy_parallel *p, float *data, float *level
 /* offset: bytes behind the begin of a level. */
 static void parallel_tree_at(const struct gyre_net *net, float *data, size_t offset, int64_t count)
 {
-    const size_t each = net->plan.region_bytes[GY_AT_GRAD] + net->plan.region_bytes[GY_AT_STATE];
+    const size_t each = net->plan.common_bytes + net->plan.region_bytes[GY_AT_STATE];
     unsigned char *const levels = net->base[GY_AT_LEVELS];
     if (net->parallel.mine > 1)
         parallel_tree(&net->parallel, data, (float *)(void *)(levels + offset), each / sizeof(float), count);
@@ -150,7 +151,7 @@ GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *res
     memcpy(p->results, sums, sizeof sums);
     parallel_tree(p, p->results, p->level[0], 4, 4);
     if (p->sharded)
-        parallel_tree_at(net, net->base[GY_AT_STATE], net->plan.region_bytes[GY_AT_GRAD],
+        parallel_tree_at(net, net->base[GY_AT_STATE], net->plan.common_bytes,
                          (int64_t)(net->plan.region_bytes[GY_AT_STATE] / sizeof(float)));
 }
 

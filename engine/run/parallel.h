@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* parallel.h: what one step does in several parts: ranks (processes, each with samples of its own) and shards (parts of the global batch,
- * computed one after the other where a rank has several). */
+/* parallel.h: what one step does in several parts. Ranks are processes, each with samples of its
+ * own. Shards are parts of the global batch, one after the other where a rank has several. */
 #ifndef GY_PARALLEL_H
 #define GY_PARALLEL_H
 #include "engine/run/engine.h"
@@ -10,21 +10,27 @@ GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan);
 /* A sum over the ranks that this one waits for. */
 GY_INT int gy_parallel_sum(struct gyre_net *net, const char *name, float *data, int64_t count);
 #ifndef GY_NO_RANKS
-GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op); /* share.c: ops between ranks that wait */
+/* share.c: ops between ranks that wait */
+GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op);
 /* gyre_config.pipeline: chooses this rank's layers, and tells the planner. After the above. */
 GY_INT int gy_pipe_plan(struct gyre_net *net, struct gy_plan_config *plan);
+/* A net with split layers: chooses this rank's slices, and tells the planner. After the above. */
+GY_INT int gy_split_plan(struct gyre_net *net, struct gy_plan_config *plan);
 #endif
-GY_INT int gy_parallel_tables(struct gyre_net *net); /* after planning: takes the tables of buckets and shards from the arena */
+/* after planning: takes the tables of buckets and shards from the arena */
+GY_INT int gy_parallel_tables(struct gyre_net *net);
 GY_INT int gy_parallel_open(struct gyre_net *net); /* agree.c: all ranks compare what they train */
 /* Is the loss looked at after the backward pass, when all ranks' sums are there anyway? */
 GY_INT int gy_parallel_is_late(const struct gyre_net *net, int training);
-GY_INT uint64_t gy_parallel_counter(const struct gyre_net *net); /* of random numbers: differs for every shard of the run */
+/* of random numbers: differs for every shard of the run */
+GY_INT uint64_t gy_parallel_counter(const struct gyre_net *net);
 /* The samples of a shard, out of those of this rank; it becomes the present one. */
 GY_INT struct gyre_batch gy_parallel_part(struct gyre_net *net, const struct gyre_batch *batch, int shard);
 
 /* An op with a code from GY_OP_CODES on. */
 GY_INT int gy_parallel_run(struct gyre_net *net, const struct gy_op *op);
-/* After backward was started on a device with memory of its own: sums begin there as buckets come. */
+/* After backward was started on a device with memory of its own: sums begin there as buckets
+ * come. */
 GY_INT int gy_parallel_fetch(struct gyre_net *net);
 /* Between two ops: buckets whose sum is there. */
 GY_INT int gy_parallel_poll(struct gyre_net *net);

@@ -156,5 +156,3 @@ GY_INT int gy_pipe_plan(struct gyre_net *net, struct gy_plan_config *plan)
     net->pipe = gy_pipe_calls();
     return GY_OK;
 }
-
-#undef PLAN_WINDOW

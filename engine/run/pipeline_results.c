@@ -167,6 +167,3 @@ GY_INT int gy_pipe_share(struct gyre_net *net, double *values, int count)
                                        GY_PIPE_SHARE, values, bytes, &net->error));
     return GY_OK;
 }
-
-#undef RESULTS_WORDS
-#undef RESULTS_TREE

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters of other stages. A stage has those of its layers alone; while a checkpoint is written
- * rank 0 asks the others for theirs, some rows at a time, and they answer until it says that it has
+/* Parameters of other stages. A stage has those of its layers alone. While a checkpoint is written,
+ * rank 0 asks the others for theirs, some rows at a time. They answer until it says that it has
  * all. Loading needs no messages: each stage reads its part of the file. */
 #include "engine/run/pipeline_stage.h"
 

@@ -87,8 +87,8 @@ static size_t print_total(const struct gyre_net *net)
 static int64_t print_parameters(const struct gyre_net *net)
 {
     int64_t sum = 0;
-    for (int i = 0; i < net->plan.span_count; i++)
-        sum += net->plan.spans[i].count;
+    for (int i = 0; i < net->graph.param_count; i++)
+        sum += net->plan.span_of[i] < 0 ? 0 : net->graph.params[i].count;
     return sum;
 }
 
@@ -98,6 +98,46 @@ static void print_tuned(const struct gyre_net *net, struct gy_sink *sink)
     if (net->tuned_ops)
         gy_sink_printf(sink, "%d ops have %s from %s\n\n", net->tuned_ops, net->caps.host_memory ? "block sizes" : "kernels",
                        net->config.tune ? net->config.tune : "a file");
+}
+
+/* Bytes of a layer that this rank sends the others in a step. */
+static double print_sent(const struct gyre_net *net, int node)
+{
+    double sum = 0;
+    for (int p = GY_FORWARD; p <= GY_BACKWARD; p++)
+        for (int i = 0; i < net->plan.program[p].count; i++) {
+            const struct gy_op *op = &net->plan.program[p].ops[i];
+            if (op->code == GY_OP_PASS && op->name == net->graph.nodes[node].name)
+                sum += (double)net->plan.tensors[op->tensor[GY_X]].bytes;
+        }
+    return sum * net->parallel.mine;
+}
+
+static void print_split(const struct gyre_net *net, int node, int first, int json, struct gy_sink *sink)
+{
+    const struct gy_node *n = &net->graph.nodes[node];
+    const struct gy_param *w = &net->graph.params[n->weight];
+    const int64_t each = w->count / w->k, columns = net->plan.spans[net->plan.span_of[n->weight]].count / each;
+    const double here = (double)(columns * each) * sizeof(float), all = (double)w->count * sizeof(float);
+    char size[3][24];
+    if (json) {
+        gy_sink_printf(sink, "%s{\"layer\":", first ? "" : ",");
+        gy_print_json_text(n->name, sink);
+        gy_sink_printf(sink, ",\"columns\":%" PRId64 ",\"of\":%d,\"weight_bytes\":%.0f,\"sent_bytes\":%.0f}", columns, w->k, here,
+                       print_sent(net, node));
+    } else
+        gy_sink_printf(sink, "split '%s': %" PRId64 " of %d columns, weights of %s instead of %s; sends %s a step\n", n->name, columns, w->k,
+                       gy_text_bytes(size[0], sizeof size[0], here), gy_text_bytes(size[1], sizeof size[1], all),
+                       gy_text_bytes(size[2], sizeof size[2], print_sent(net, node)));
+}
+
+static void print_splits(const struct gyre_net *net, int json, struct gy_sink *sink)
+{
+    int shown = 0;
+    gy_sink_printf(sink, json ? "],\"splits\":[" : "%s", net->split ? "\n" : "");
+    for (int i = 0; i < net->graph.node_count && net->split; i++)
+        if (net->graph.nodes[i].split)
+            print_split(net, i, !shown++, json, sink);
 }
 
 static void print_plan(const struct gyre_net *net, int json, struct gy_sink *sink)
@@ -119,6 +159,7 @@ static void print_plan(const struct gyre_net *net, int json, struct gy_sink *sin
     if (json)
         gy_sink_printf(sink, "},\"tensors\":[");
     print_tensors(net, json, sink);
+    print_splits(net, json, sink);
     if (json)
         gy_sink_printf(sink, "]}\n");
     else

@@ -2,6 +2,7 @@
 /* Ops between ranks that wait: statistics of batch norms over all ranks, and what goes from one
  * stage of a pipeline to another. */
 #include "engine/run/parallel.h"
+#include "engine/run/split_ranks.h"
 
 /* Two sums: of the means, then of squared deviations from the common mean. Nothing is cancelled, whatever the mean. */
 static int share_stats(struct gyre_net *net, const struct gy_op *op)
@@ -40,6 +41,7 @@ GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op)
 {
     static int (*const run[])(struct gyre_net *, const struct gy_op *) = { share_stats, share_sums,
                                                                            share_message,
-                                                                           share_message };
+                                                                           share_message, gy_split_run,
+                                                                           gy_split_run };
     return run[op->code - GY_OP_SHARE_STATS](net, op);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients of a device with memory of its own, between it and the memory in which ranks sum. Backward marks a bucket where it is complete;
- * the queue for peers waits for the mark and takes the bucket out beside the rest of the backward pass; the host begins its sum when it is
- * there. Sums go back in the same queue, and the update of a bucket waits for its own alone. */
+/* Gradients of a device with memory of its own, between it and the memory in which ranks sum.
+ * Backward marks a bucket where it is complete. The queue for peers waits for the mark and takes
+ * the bucket out beside the rest of the backward pass. The host begins its sum when it is there.
+ * Sums go back in the same queue, and the update of a bucket waits for its own alone. */
 #include "engine/run/engine.h"
 
 #define BRIDGE_MARKS (GY_MARK_FETCHED - GY_MARK_BUCKET)
@@ -58,5 +59,3 @@ GY_INT int gy_bridge_return(struct gyre_net *net, int bucket)
     GY_TRY(net->backend->mark(net->backend_self, GY_QUEUE_PEERS, GY_MARK_SUMMED));
     return net->backend->wait(net->backend_self, GY_QUEUE_WORK, GY_MARK_SUMMED);
 }
-
-#undef BRIDGE_MARKS

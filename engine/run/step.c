@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps: a batch is copied into its place, programs are walked, a few numbers come back. Nothing is allocated, opened or locked.
- * A device with memory of its own is kept busy: the batch goes up in a queue beside the last step's backward pass, and the backward pass
- * is started before its step's results have come back.
- * A step that ends in a loss that is not finite leaves weights and running statistics as they were. */
+/* Steps: a batch is copied into its place, programs are walked, a few numbers come back. Nothing is
+ * allocated, opened or locked. A device with memory of its own is kept busy. The batch goes up in a
+ * queue beside the last step's backward pass. The backward pass starts before its step's results
+ * have come back. A step that ends in a loss that is not finite leaves weights and running
+ * statistics as they were. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"
@@ -346,7 +347,7 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
 {
     struct gy_parallel *p = &net->parallel;
     const int late = gy_parallel_is_late(net, train);
-    if (net->pipe)
+    if (net->pipe && net->pipe->gradients)
         return net->pipe->gradients(net, batch, train, result);
     if (p->sharded && (!batch || batch->count != p->mine * net->config.batch))
         return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; %d shards of %d on %d ranks need %d", batch ? batch->count : 0, p->shards,
@@ -431,7 +432,7 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
     GY_TRY(gy_engine_given(net, batch, "gyre_eval: batch"));
     struct gyre_result r;
     GY_TRY(gy_engine_ready(net, "gyre_eval", 0));
-    if (net->pipe)
+    if (net->pipe && net->pipe->eval)
         return net->pipe->eval(net, batch, result);
     GY_TRY(gy_engine_feed(net, batch));
     GY_TRY(gy_engine_run(net, GY_EVAL));
@@ -465,5 +466,3 @@ GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const f
         *rank = step_place(net, parts ? plan->all_rank : plan->rank);
     return GYRE_OK;
 }
-
-#undef STEP_FAR

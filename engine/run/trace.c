@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The ring is filled by the thread that steps the net, without a lock or an allocation, and written as a JSON array of trace events:
- * microseconds of the monotonic clock, which all processes of a host share. */
+/* The thread that steps the net fills the ring, without a lock or an allocation. It is written as a
+ * JSON array of trace events: microseconds of the monotonic clock, which all processes of a host
+ * share. */
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/run/trace.h"

@@ -54,5 +54,4 @@ GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path)
     return gy_trace_write(net, own, NULL, 0);
 }
 
-#undef TRACE_FILE_MOST
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A net's plan with what was measured: rows of the machine's file, of a named one or of a checkpoint. */
+/* A net's plan with what was measured: rows of the machine's file, of a named one or of a
+ * checkpoint. */
 #include "engine/run/tuning.h"
 #include "engine/base/file.h"
 #include "engine/plan/plan_compile.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tuning.h: makes a net's plan with measured block sizes and kernels. A file that nobody named is no
- * reason not to train. Without tuning (GY_NO_TUNING) open.c answers, from the library's own table. */
+/* tuning.h: makes a net's plan with measured block sizes and kernels. A file that nobody named is
+ * no reason not to train. Without tuning (GY_NO_TUNING) open.c answers, from the library's own
+ * table. */
 #ifndef GY_TUNING_H
 #define GY_TUNING_H
 #include "engine/run/engine.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Weights as others see them. Inside, a convolution's weights lie as [K][R][S][C] and a fully connected layer's columns in NHWC
- * order; outside, in PyTorch's [K][C][R][S] and CHW. Both are the same exchange within one output channel: a row. A fully
- * connected weight counts as a convolution whose window is the whole image that was flattened. */
+/* Weights as others see them. Inside, a convolution's weights lie as [K][R][S][C] and a fully
+ * connected layer's columns in NHWC order; outside, in PyTorch's [K][C][R][S] and CHW. Both are the
+ * same exchange within one output channel: a row. A fully connected weight counts as a convolution
+ * whose window is the whole image that was flattened. */
 #include "engine/run/engine.h"
 
 /* Window and channels of one row. */
@@ -54,6 +55,7 @@ GY_INT int gy_region_has(const struct gyre_net *net, int region, int param)
 static unsigned char *weights_place(const struct gyre_net *net, int param, int region, int32_t k)
 {
     const struct gy_param *p = &net->graph.params[param];
+    k = net->pipe && net->pipe->place ? net->pipe->place(net, param, k) : k;
     return (unsigned char *)net->base[region] + net->plan.tensors[net->plan.param[param]].offset +
            (size_t)k * (size_t)gy_param_row_count(p) * sizeof(float);
 }
@@ -75,6 +77,8 @@ GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32
 {
     const struct weights_row w = weights_row_of(&net->graph.params[param]);
     const size_t bytes = (size_t)gy_param_row_count(&net->graph.params[param]) * sizeof(float);
+    if (net->pipe && net->pipe->place && net->pipe->place(net, param, k) < 0)
+        return GY_OK; /* of another rank */
     weights_turn(&w, row, net->row, 0);
     const int status = net->backend->copy(net->backend_self, weights_place(net, param, region, k), net->row, bytes, GY_COPY_TO_DEVICE);
     return gy_engine_checked(net, status, "sending a tensor");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.h: a net as people mean it: layers, shapes, parameters, before anything is decided about memory or kernels.
- * Made from net text (net_text.c) in one pass; every mistake of the user is found here, with line and column. Nodes
- * stand in an order in which each follows its inputs. All memory is the arena's. */
+/* graph.h: a net as people mean it: layers, shapes, parameters, before anything is decided about
+ * memory or kernels. Made from net text (net_text.c) in one pass; every mistake of the user is
+ * found here, with line and column. Nodes stand in an order in which each follows its inputs. All
+ * memory is the arena's. */
 #ifndef GY_GRAPH_H
 #define GY_GRAPH_H
 #include "kernels/op.h"
@@ -51,6 +52,7 @@ struct gy_node {
     int32_t flat_h, flat_w;    /* height and width that a flatten put into the value's channels; 1 otherwise */
     int weight, bias;          /* index in params or -1: weight or gamma, bias or beta */
     int run_mean, run_var;     /* batch norm */
+    int split;                 /* linear: ranks keep slices of its columns */
 };
 
 struct gy_graph {
@@ -62,6 +64,7 @@ struct gy_graph {
     int loss;                  /* the loss node (always the last one) */
     int output;                /* its input: the scores [classes] */
     int32_t classes;           /* channels of the scores */
+    int splits;                /* nodes that are split */
 };
 
 /* text: bytes bytes, need not end in NUL; source: name for sentences ("resnet50", "my.net"). GY_E_NET with a sentence

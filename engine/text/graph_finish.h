@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_finish.h: what the parser of net text calls when all layers are there, and the names by
- * which it finds them. */
+/* graph_finish.h: what the parser calls when all layers are there, and the names of layers. */
 #ifndef GY_GRAPH_FINISH_H
 #define GY_GRAPH_FINISH_H
 #include "engine/text/graph.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The layer kinds: a row each with word, options, limits and shape inference. Shapes are those of one sample, written
- * HxWxC. Every size is checked here against the limits of graph.h and layer.h, so that nothing behind the graph can
- * overflow.
+/* The layer kinds: a row each with word, options, limits and shape inference. Shapes are those of
+ * one sample, written HxWxC. Every size is checked here against the limits of graph.h and layer.h,
+ * so that nothing behind the graph can overflow.
  *
- * A flattened value remembers the height and width it had: PyTorch numbers its elements CHW,
- * Gyre HWC. Layers that only look at single elements may follow; a linear layer ends it; others, which would mix the
- * two orders, are refused. */
+ * A flattened value remembers the height and width it had: PyTorch numbers its elements CHW, Gyre
+ * HWC. Layers that only look at single elements may follow; a linear layer ends it; others, which
+ * would mix the two orders, are refused. */
 #include "engine/text/layer.h"
 
 GY_INT int gy_layer_fail(struct gy_error *err, const char *source, int line, int column, const char *fmt, ...)
@@ -153,6 +153,8 @@ static int layer_shape_linear(struct gy_layer_use *use)
     use->node->flat_h = use->node->flat_w = 1;
     use->node->weight = 0;
     use->node->bias = use->column[GY_OPT_NOBIAS] ? -1 : 0;
+    use->node->split = use->column[GY_OPT_SPLIT] != 0;
+    use->graph->splits += use->node->split;
     return layer_check_weights(use);
 }
 
@@ -349,6 +351,7 @@ static const struct gy_option layer_conv_options[] = {
 static const struct gy_option layer_linear_options[] = {
     { NULL, GY_OPT_OUT, GY_KIND_WHOLE, 1, GY_MAX_CHANNELS, 0, "outputs" },
     { "nobias", GY_OPT_NOBIAS, GY_KIND_FLAG, 0, 0, 0, "without a bias" },
+    { "split", GY_OPT_SPLIT, GY_KIND_FLAG, 0, 0, 0, "each of several processes keeps a slice of the outputs" },
 };
 static const struct gy_option layer_bn_options[] = {
     { "eps", GY_OPT_EPS, GY_KIND_REAL, 1e-12, 1, 1e-5, "added to the variance" },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* layer.h: what the parser of net text knows of a layer kind: its word, its options with defaults and limits, and one
- * function that infers the shape. A new layer kind is a new row in layer.c. */
+/* layer.h: what the parser knows of a layer kind: its word, its options with defaults and limits,
+ * and the function that infers the shape. A new layer kind is a new row in layer.c. */
 #ifndef GY_LAYER_H
 #define GY_LAYER_H
 #include "engine/text/graph.h"
@@ -13,7 +13,7 @@
 enum gy_option_slot {
     GY_OPT_OUT, GY_OPT_WINDOW, GY_OPT_STRIDE, GY_OPT_PAD, GY_OPT_DILATION, GY_OPT_GROUPS, GY_OPT_BIAS, GY_OPT_NOBIAS,
     GY_OPT_CEIL, GY_OPT_EXCLUDE_PAD, GY_OPT_SIZE, GY_OPT_ALPHA, GY_OPT_BETA, GY_OPT_K, GY_OPT_EPS, GY_OPT_MOMENTUM,
-    GY_OPT_RATE, GY_OPT_SLOPE, GY_OPT_SMOOTH, GY_OPT_SHAPE, GY_OPT_SLOTS
+    GY_OPT_RATE, GY_OPT_SLOPE, GY_OPT_SMOOTH, GY_OPT_SHAPE, GY_OPT_SPLIT, GY_OPT_SLOTS
 };
 
 enum gy_option_kind {

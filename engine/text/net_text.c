@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Net text to graph. The language is in gy_layer_help (layer.c); its grammar, one statement a line, '#' begins a
- * comment:
+/* Net text to graph. The language is in gy_layer_help (layer.c); its grammar, one statement a line,
+ * '#' begins a comment:
  *
  *     net       = input-line { statement } loss-line
  *     statement = layer | opening-line { statement } "}"
  *     layer     = [ NAME ":" ] WORD { value } { NAME } { option [ value ] } [ "from" NAME ]
  *     opening   = "block" NAME "{" | "repeat" NAME FIRST ".." LAST "{"
  *
- * Three passes over a table of the lines that say something: braces are matched; layers are counted, so that the
- * graph's tables are taken once and at their size; then the statements run, a repeated body once a copy. Work is
- * bounded: text, line and depth have limits, every block holds a layer, and there are at most GY_MAX_NODES layers. */
+ * Three passes go over a table of the lines that say something. Braces are matched. Layers are
+ * counted, so the graph's tables are taken once and at their size. Then the statements run, a
+ * repeated body once a copy. Work is bounded: text, line and depth have limits, every block holds a
+ * layer, and there are at most GY_MAX_NODES layers. */
 #include "engine/text/graph_finish.h"
 #include "engine/text/layer.h"
 

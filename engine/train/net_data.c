@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls on data: thin handles around io/. The structs of both sides have the same fields, which is checked at compile time
- * where they are handed over whole. */
+/* The public calls on data: thin handles around io/. The structs of both sides have the same
+ * fields, which is checked at compile time where they are handed over whole. */
 #include "engine/train/net_data.h"
 #include "io/png.h"
 
@@ -348,5 +348,3 @@ GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, i
     const int status = gy_data_pack(data->data, path, &config, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
-
-#undef API_IMAGE_SIDE

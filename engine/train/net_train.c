@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop: batches from the loader through gyre_step, an evaluation after each epoch, rows of metrics, checkpoints. A checkpoint also
- * holds, as notes, the sums that the next row and epoch will need; with the counted random numbers of loader and net, a run that goes on
- * from a checkpoint ends with the same bits as one that was never stopped. */
+/* The loop: batches from the loader through gyre_step, an evaluation after each epoch, rows of
+ * metrics, checkpoints. A checkpoint also holds, as notes, the sums that the next row and epoch
+ * will need. With the counted random numbers of loader and net, a run that goes on from a
+ * checkpoint ends with the same bits as one that was never stopped. */
 #include "engine/train/outlive.h"
+#include "engine/train/train_lead.h"
 #include "engine/train/train_nonfinite.h"
 #include "engine/train/train_notes.h"
 #include "engine/train/same_weights.h"
@@ -350,28 +352,6 @@ static void train_unpack(struct train_run *run, const struct train_state *s)
     run->halt = s->halt != 0;
 }
 
-/* Rank 0 was lost: this one tests, writes and reports from now on. */
-static int train_lead(struct train_run *run)
-{
-    struct gy_error *const err = &run->net->error;
-    run->config.test = run->given.test;
-    run->config.progress = run->given.progress;
-    run->config.folder = run->given.folder;
-    run->leads = 1;
-    run->saved = run->written = -1;
-    run->epoch_first = run->done;
-    run->epoch_began = gy_clock_ns();
-    if (!run->config.folder)
-        return GY_OK;
-    GY_TRY(gy_file_make_folder(run->config.folder, err));
-    GY_TRY(gy_run_folder_lock(&run->lock, run->config.folder, err));
-    gy_run_folder_clean(run->config.folder);
-    GY_TRY(gy_run_files_open(&run->files, gy_engine_alloc(run->net), run->config.folder, run->done,
-                             err));
-    run->written = gy_run_files_last(&run->files);
-    return GY_OK;
-}
-
 /* All ranks stand at the same step, and each reads its part of the next one's samples. */
 static int train_come(struct train_run *run)
 {
@@ -382,7 +362,7 @@ static int train_come(struct train_run *run)
         GY_TRY(gy_outlive_share(run->net, &state, sizeof state));
         train_unpack(run, &state);
         if (job->rank == 0 && !run->leads)
-            GY_TRY(train_lead(run));
+            GY_TRY(gy_train_lead(run));
     }
     run->mine = run->shape.batch * run->net->parallel.mine;
     gyre_close_loader(run->loader);
@@ -450,6 +430,8 @@ static int train_open(struct train_run *run)
     else if (!run->leads)
         GY_TRY(train_follow(run));
     run->concluded = run->done;
+    run->last_epoch = run->epoch;
+    run->last_row = run->row;
     run->written = run->config.folder ? gy_run_files_last(&run->files) : -1;
     GY_TRY(train_agree(run));
     run->before = run->done - 1;
@@ -548,11 +530,12 @@ static int train_count(struct train_run *run, const struct gyre_result *result)
         if (run->done < now && run->done % run->row_every == 0 && run->done % run->per_epoch != 0)
             GY_TRY(train_row(run, NULL));
     }
+    GY_TRY(gy_train_served_turn(run));
     if (!gy_train_served_jumps(&run->served))
         return GY_OK;
-    gy_train_served_warn(&run->served);
-    run->net->updates = gy_train_served_steps(&run->served) / run->net->config.accumulate;
     run->done = gy_max64(run->before, gy_min64(run->total, gy_train_served_steps(&run->served)));
+    /* Others may be beyond the total. */
+    run->net->updates = run->done / run->net->config.accumulate;
     return GY_OK;
 }
 
@@ -646,7 +629,7 @@ static int train_catch_up(struct train_run *run)
     int64_t due = run->saved >= 0 && gy_run_files_last(&run->files) < run->saved;
     if (run->net->pipe) /* all stages test */
         GY_TRY(gy_peers_follow(run->net->config.job, &due, &run->net->error));
-    if (run->saved < 0 && !due)
+    if (run->saved < 0 && run->lent < 0 && !due)
         return GY_OK;
     if (due) {
         run->progress.rate = gy_schedule_rate(&run->net->config.schedule, run->net->updates - (run->net->pending == 0)); /* of that step */
@@ -658,21 +641,26 @@ static int train_catch_up(struct train_run *run)
     return GY_OK;
 }
 
-/* The same where ranks were lost: what follows the last step may have been lost with one. */
+/* The same where ranks were lost: what follows the last step may have been lost with one. A
+ * checkpoint has the sums that the step left. */
 static int train_mend(struct train_run *run)
 {
+    const struct train_sums epoch = run->epoch, row = run->row;
+    const int over = run->concluded == run->done;
     run->between = 1;
     if (run->done == 0)
         return GY_OK;
-    if (train_saves(run))
-        GY_TRY(train_keep(run));
-    const int lacks = run->leads && train_is_row(run) && run->written < run->done;
-    if (run->concluded == run->done && lacks) {
+    if (over) {
         run->epoch = run->last_epoch;
         run->row = run->last_row;
-        return train_conclude(run);
     }
-    return run->concluded < run->done ? train_conclude(run) : GY_OK;
+    if (train_saves(run))
+        GY_TRY(train_keep(run));
+    if (!over || (run->leads && train_is_row(run) && run->written < run->done))
+        return train_conclude(run);
+    run->epoch = epoch;
+    run->row = row;
+    return GY_OK;
 }
 
 /* TRAIN_GROWS: newcomers wait. */
@@ -689,6 +677,7 @@ static int train_loop(struct train_run *run)
         if (train_saves(run))
             GY_TRY(train_keep(run));
         GY_TRY(train_conclude(run));
+        GY_TRY(gy_train_served_meet(run));
         /* whatever was reported above may have asked to stop: the next step tells all ranks, which stop behind it, or behind an update */
         run->net->parallel.stop = run->stop;
         run->halt = run->halt || (several ? run->net->parallel.stopped : run->stop);
@@ -745,16 +734,22 @@ static int train_whole(struct train_run *run)
     return status;
 }
 
-/* With servers: all ranks learn what they counted. */
+/* With servers: all ranks learn what they counted. A worker that waited, and leads now, saves what
+ * the last one may have not. */
 static int train_leave_servers(struct train_run *run, int status)
 {
     const struct gyre_error error = *gyre_last_error(run->net);
     if (!run->served.calls || (status != GY_OK && status != GY_E_STOPPED))
         return status;
-    GY_TRY(gy_train_served_leave(&run->served));
-    run->progress.taken = run->served.report.taken;
-    run->progress.late = run->served.report.dropped;
-    memcpy(run->progress.stale, run->served.report.stale, sizeof run->progress.stale);
+    for (int left; (left = gy_train_served_leave(&run->served, run->leads)) != GY_OK;) {
+        if (left < 0)
+            return left;
+        GY_TRY(gy_train_served_turn(run));
+        GY_TRY(train_keep(run));
+        GY_TRY(train_mend(run));
+    }
+    gy_train_served_warn(&run->served, run->leads);
+    gy_train_served_report(run);
     if (run->config.progress)
         train_report(run, "servers");
     return status == GY_OK ? status : gy_engine_fail(run->net, error.status, "%s", error.text);
@@ -772,6 +767,10 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
     if (status == GY_OK && run.served.calls)
         status = gy_train_served_begin(&run.served, (uint64_t)run.info.samples ^
                                                         (uint64_t)run.total << 32);
+    if (status == GY_OK && run.joined && run.served.calls) {
+        gy_train_served_place(&run);
+        status = train_come(&run);
+    }
     if (status == GY_OK && !gy_train_served_serves(&run.served)) {
         status = run.joined ? train_mend(&run) : train_catch_up(&run);
         status = status == GY_OK ? train_whole(&run) : status;
@@ -783,7 +782,3 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
         net->config.job->peers->failed(net->config.job, status, net->error.text);
     return status;
 }
-
-#undef TRAIN_AGAIN
-#undef TRAIN_GROWS
-#undef TRAIN_ROWS

@@ -5,6 +5,14 @@
 #include "engine/base/hash.h"
 #include "engine/job/peers.h"
 
+/* Slices of a split layer are no other rank's. */
+static int same_is_whole(const struct gyre_net *net, int param)
+{
+    const int32_t last = net->graph.params[param].k - 1;
+    return !net->pipe || !net->pipe->place ||
+           (net->pipe->place(net, param, 0) >= 0 && net->pipe->place(net, param, last) >= 0);
+}
+
 /* Two sums of other polynomials: 64 bits. */
 static int same_hash(struct gyre_net *net, uint64_t *hash)
 {
@@ -12,7 +20,8 @@ static int same_hash(struct gyre_net *net, uint64_t *hash)
     for (int i = 0; i < net->graph.param_count; i++) {
         const struct gy_param *p = &net->graph.params[i];
         const size_t bytes = (size_t)gy_param_row_count(p) * sizeof(float);
-        for (int32_t k = 0; gy_region_has(net, GY_AT_PARAM, i) && k < p->k; k++) {
+        const int has = gy_region_has(net, GY_AT_PARAM, i) && same_is_whole(net, i);
+        for (int32_t k = 0; has && k < p->k; k++) {
             GY_TRY(gy_param_read_row(net, i, GY_AT_PARAM, k, net->row2));
             low = gy_crc32c(low, net->row2, bytes);
             high = gy_crc32(high, net->row2, bytes);
@@ -31,7 +40,7 @@ static uint64_t same_kind(const struct gyre_net *net)
                                                                         : "";
     const uint32_t word = gy_crc32c(gy_crc32c(0, set, strlen(set)), versions, strlen(versions));
     const uint64_t stage =
-        net->pipe ? (uint64_t)(gyre_job_rank(net->config.job) % net->config.pipeline) + 1 : 0;
+        net->stage ? (uint64_t)(gyre_job_rank(net->config.job) % net->config.pipeline) + 1 : 0;
     return stage << 32 | word;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The folder of a run. Whatever a run must know to go on is in its checkpoints; metrics.csv is what the curve is drawn from, so a
- * resumed run draws the whole curve. */
+/* The folder of a run. Whatever a run must know to go on is in its checkpoints; metrics.csv is what
+ * the curve is drawn from, so a resumed run draws the whole curve. */
 #include "engine/train/train_files.h"
 #include "io/safetensors.h"
 #include <dirent.h>
@@ -317,7 +317,3 @@ GY_INT int gy_run_files_curve(struct gy_run_files *files, int64_t per_epoch, str
     gy_alloc_free(files->alloc, text, bytes + 1);
     return status;
 }
-
-#undef TRAINF_PREFIX
-#undef TRAINF_SUFFIX
-#undef TRAINF_HEADER

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes of a checkpoint in words: what its counters count, and the sums of the row and the epoch that
- * were open when it was written. */
+/* Notes of a checkpoint in words: what its counters count, and the sums of the row and the epoch
+ * that were open when it was written. */
 #include "engine/train/train_notes.h"
 
 /* What the counters of a checkpoint count: batches of these samples. */

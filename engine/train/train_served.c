@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What servers and a net have to do with each other. Slices are the plan's buckets, so that a
- * gradient is pushed where its sum would begin. A worker's update program only waits, for
- * weights; a server runs the update ops of one bucket, on what it has of the net: the same ops
- * on the same floats as in one process. */
+ * gradient is pushed where its sum would begin. A worker's update program only waits, for weights.
+ * A server runs the update ops of one bucket, on what it has of the net: the same ops on the same
+ * floats as in one process. */
 #include "engine/train/train_served.h"
 #include "engine/base/hash.h"
 
@@ -133,6 +133,15 @@ static uint64_t served_run_hash(const struct gyre_net *net, uint64_t data)
     return (uint64_t)high << 32 | low;
 }
 
+/* Why each worker is needed. */
+static const char *served_whole(const struct gyre_net *net)
+{
+    if (net->parallel.sharded)
+        return "no other worker has its shards (--shards): the job ends";
+    return net->config.sync_bn ? "batch norms sum over all workers (--sync-bn): the job ends"
+                               : NULL;
+}
+
 static void served_describe(struct gy_train_served *t, struct gy_served_net *out, uint64_t data)
 {
     static const int regions[] = { GY_AT_PARAM, GY_AT_OPT1, GY_AT_OPT2, GY_AT_EMA };
@@ -141,7 +150,7 @@ static void served_describe(struct gy_train_served *t, struct gy_served_net *out
     *out = (struct gy_served_net){ .slices = t->slices, .count = net->plan.bucket_count,
                                    .version = net->updates,
                                    .floats = (int64_t)(bytes[GY_AT_PARAM] / sizeof(float)),
-                                   .run = served_run_hash(net, data),
+                                   .run = served_run_hash(net, data), .whole = served_whole(net),
                                    .gradients = net->base[GY_AT_GRAD],
                                    .weights = net->base[GY_AT_PARAM], .user = t,
                                    .figures = served_figures,
@@ -184,9 +193,10 @@ GY_INT int gy_train_served_fetch(struct gy_train_served *t, int all, int last)
     return t->calls->fetch(net->config.job, all ? every : ema | 1u, last, &net->error);
 }
 
-GY_INT int gy_train_served_leave(struct gy_train_served *t)
+GY_INT int gy_train_served_leave(struct gy_train_served *t, int leads)
 {
-    return t->calls ? t->calls->leave(t->net->config.job, &t->report, &t->net->error) : GY_OK;
+    return t->calls ? t->calls->leave(t->net->config.job, leads, &t->report, &t->net->error)
+                    : GY_OK;
 }
 
 GY_INT int64_t gy_train_served_steps(const struct gy_train_served *t)
@@ -194,9 +204,21 @@ GY_INT int64_t gy_train_served_steps(const struct gy_train_served *t)
     return t->calls->updates(served_job(t)) * t->net->config.accumulate;
 }
 
-GY_INT void gy_train_served_warn(const struct gy_train_served *t)
+GY_INT int gy_train_served_leads(const struct gy_train_served *t)
 {
-    struct gyre_job *const job = t->net->config.job;
-    for (const char *text; gyre_job_rank(job) == 0 && (text = t->calls->lost(job));)
-        gy_log_write(gy_engine_log(t->net), GY_LOG_WARN, "%s; the other workers go on", text);
+    return t->calls->leads(t->net->config.job);
+}
+
+GY_INT void gy_train_served_warn(const struct gy_train_served *t, int leads)
+{
+    int takes;
+    char then[64] = "";
+    for (const char *text; (text = t->calls->lost(t->net->config.job, &takes));) {
+        if (takes > 0)
+            snprintf(then, sizeof then, ", an update takes %d gradient%s", takes,
+                     takes > 1 ? "s" : "");
+        if (leads)
+            gy_log_write(gy_engine_log(t->net), GY_LOG_WARN, "%s; the other workers go on%s", text,
+                         then);
+    }
 }

@@ -17,8 +17,9 @@ struct gy_train_served {
 GY_INT void gy_train_served_open(struct gy_train_served *t, struct gyre_net *net);
 GY_INT void gy_train_served_close(struct gy_train_served *t);
 GY_INT int gy_train_served_serves(const struct gy_train_served *t); /* this rank is a server */
-/* Names workers that were lost, in the log of worker 0. */
-GY_INT void gy_train_served_warn(const struct gy_train_served *t);
+/* Names workers that were lost, in the log of who leads. */
+GY_INT void gy_train_served_warn(const struct gy_train_served *t, int leads);
+GY_INT int gy_train_served_leads(const struct gy_train_served *t); /* does this worker by now? */
 /* a step need not be of all workers */
 GY_INT int gy_train_served_jumps(const struct gy_train_served *t);
 /* data: tells the data set. On a server it returns when all workers have left. */
@@ -26,7 +27,8 @@ GY_INT int gy_train_served_begin(struct gy_train_served *t, uint64_t data);
 /* The average of weights, or, with all, what a checkpoint needs: from the servers. last: the end
  * of the run, at which all other workers have left. */
 GY_INT int gy_train_served_fetch(struct gy_train_served *t, int all, int last);
-GY_INT int gy_train_served_leave(struct gy_train_served *t);
+/* 1: this worker has to lead, and leaves later. */
+GY_INT int gy_train_served_leave(struct gy_train_served *t, int leads);
 /* of all workers, as heard */
 GY_INT int64_t gy_train_served_steps(const struct gy_train_served *t);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Geometry and mixing of training samples, as torchvision does them, with counted draws: every use has its own element
- * number in the random stream, so switching one thing on does not change the draws of another. Colour is in jitter.c. */
+/* Geometry and mixing of training samples, as torchvision does them, with counted draws: every use
+ * has its own element number in the random stream, so switching one thing on does not change the
+ * draws of another. Colour is in jitter.c. */
 #include "io/images/augment.h"
 #include "engine/base/rng.h"
 #include "io/images/data_set.h"
@@ -390,6 +391,3 @@ GY_INT void gy_augment_mix(const struct gy_augment *augment, uint64_t seed, int6
         mix[i].partner = (i + batch - 1) % batch;
     }
 }
-
-#undef AUGMENT_ATTEMPTS
-#undef AUGMENT_BATCH

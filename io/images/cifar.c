@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CIFAR's binary files as a data set (https://www.cs.toronto.edu/~kriz/cifar.html). A record is a
- * label byte, in CIFAR-100 a coarse label before it, and a 32x32 image: the red plane, then green, then
- * blue. Opening a file reads all labels; a sample's planes are read when it is asked for. */
+ * label byte, in CIFAR-100 a coarse label before it, and a 32x32 image: the red plane, then green,
+ * then blue. Opening a file reads all labels; a sample's planes are read when it is asked for. */
 #include "engine/base/text.h"
 #include "io/images/data_set.h"
 
@@ -198,7 +198,3 @@ GY_INT int gy_cifar_open(struct gy_data *data, const char *path, const char *spl
     data->decode_bytes = 4 * CIFAR_PLANE; /* three planes, and room for the decoder's alignment */
     return cifar_name_classes(data, kind, folder, err);
 }
-
-#undef CIFAR_SIDE
-#undef CIFAR_PLANE
-#undef CIFAR_FILES

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens a data set: finds out which format a path holds. It stands above the formats and knows them all. */
+/* Opens a data set: finds out which format a path holds. It stands above the formats and knows them
+ * all. */
 #include "io/images/data_set.h"
 
 typedef int (*data_open_fn)(struct gy_data *data, const char *path, const char *split, int *found,
@@ -73,6 +74,3 @@ GY_INT int gy_data_open(struct gy_data **out, const struct gy_data_config *confi
     *out = data;
     return GY_OK;
 }
-
-#undef DATA_SHARE_LEAST
-#undef DATA_SHARE_MOST

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* data_set.h: what the formats of a data set have in common, for the files of io/ alone. A format fills a struct
- * gy_data that data.c has zeroed: counts, class names and a table of four functions. Everything is read-only once it is
- * open, except the record of unreadable samples, which has a lock. */
+/* data_set.h: what the formats of a data set have in common, for the files of io/ alone. A format
+ * fills a struct gy_data that data.c has zeroed: counts, class names and a table of four functions.
+ * Everything is read-only once it is open, except the record of unreadable samples, which has a
+ * lock. */
 #ifndef GY_DATA_SET_H
 #define GY_DATA_SET_H
 #include <pthread.h>
@@ -38,8 +39,9 @@ GY_INT int gy_bmp_check(const unsigned char *bytes, size_t count, const char *na
 GY_INT int gy_pnm_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                          int32_t channels, int64_t max_pixels, struct gy_image *image, struct gy_error *err);
 
-/* A Portable Float Map: values as they are, also those that are not finite, rows from the top. The sizes must agree with
- * the file's end to the byte. GY_E_IMAGE, or GY_E_TRUNCATED for a cut file. */
+/* A Portable Float Map: values as they are, also those that are not finite, rows from the top. The
+ * sizes must agree with the file's end to the byte. GY_E_IMAGE, or GY_E_TRUNCATED for a cut
+ * file. */
 GY_INT int gy_pfm_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                          int64_t max_pixels, struct gy_image *image, struct gy_error *err);
 /* The same for the file at path; what the decoder held is forgotten. */
@@ -52,13 +54,14 @@ GY_INT int gy_image_load_file(struct gy_decoder *decoder, const char *path, cons
 /* The bridge to stb_image; GY_E_UNSUPPORTED where it was left out of the build. */
 GY_INT int gy_stb_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                          int32_t channels, struct gy_image *image, struct gy_error *err);
-/* Raw deflate data into exactly out_bytes bytes; GY_E_FORMAT when it gives fewer, more, or is damaged. At least 4 bytes
- * of count must lie behind the end of the data (a trailer): stb_image reads ahead and takes the end of its input for
- * damage. */
+/* Raw deflate data into exactly out_bytes bytes; GY_E_FORMAT when it gives fewer, more, or is
+ * damaged. At least 4 bytes of count must lie behind the end of the data (a trailer). Reason:
+ * stb_image reads ahead and takes the end of its input for damage. */
 GY_INT int gy_stb_inflate(const unsigned char *bytes, size_t count, unsigned char *out, size_t out_bytes,
                           const char *name, struct gy_error *err);
 
-/* The content of a .gz file, checked against its length and CRC-32; freed with gy_alloc_free(*out, *out_bytes). */
+/* The content of a .gz file, checked against its length and CRC-32; freed with gy_alloc_free(*out,
+ * *out_bytes). */
 GY_INT int gy_gzip_read(const struct gy_alloc *alloc, const unsigned char *bytes, size_t count, const char *name,
                         size_t limit, unsigned char **out, size_t *out_bytes, struct gy_error *err);
 
@@ -86,24 +89,25 @@ struct gy_data {
     size_t decode_bytes;            /* decoder memory that reading a sample can need */
     int real;                       /* 1: samples are float, all h x w x channels */
     int costly;                     /* 1: samples are decoded, 0: they only are copied */
-    int has_splits;                 /* 1: the samples are one split of the path, 0: all that it has */
+    int has_splits; /* 1: the samples are one split of the path, 0: all that it has */
     const char *split;              /* its name, in the arena; "": the path has none */
     void *own;                      /* the format's */
-    int64_t *chosen;                /* [count]: numbers that the format knows the samples by; NULL: all */
+    int64_t *chosen; /* [count]: numbers that the format knows the samples by; NULL: all */
     struct gy_data_hold hold;
     pthread_mutex_t bad_lock;
     unsigned char *bad_map;         /* a bit a sample */
     int64_t bad;
 };
 
-/* Each fills data and sets *found when path is of its format; GY_OK with *found 0 when it is not. */
+/* Each fills data and sets *found when path is of its format; GY_OK with *found 0 when it is
+ * not. */
 GY_INT int gy_packed_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
 GY_INT int gy_cifar_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
 GY_INT int gy_idx_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
 GY_INT int gy_folder_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
 
-/* The names that a split has in file systems: number 0, 1, ... of them, or NULL. "test": "test", "t10k", "val",
- * "validation". */
+/* The names that a split has in file systems: number 0, 1, ... of them, or NULL. "test": "test",
+ * "t10k", "val", "validation". */
 GY_INT const char *gy_data_split_alias(const char *split, int number);
 /* May the split stand for a path that has none? "" and "train" do. */
 GY_INT int gy_data_is_whole(const char *split);
@@ -113,7 +117,8 @@ GY_INT int gy_data_no_split(const char *path, const char *split, struct gy_error
 GY_INT int gy_data_hold_out(struct gy_data *data, const struct gy_data_config *config, struct gy_error *err);
 /* Classes "0", "1", ... */
 GY_INT int gy_data_number_classes(struct gy_data *data, int32_t classes, struct gy_error *err);
-/* Counts an unreadable sample once and names it in the log; above max_bad it is an error. why: what reading said. */
+/* Counts an unreadable sample once and names it in the log; above max_bad it is an error. why: what
+ * reading said. */
 GY_INT int gy_data_note_bad(struct gy_data *data, int64_t index, const struct gy_error *why, struct gy_error *err);
 GY_INT int gy_data_is_bad_status(int status); /* 1: this sample's fault, others may be fine */
 
@@ -132,7 +137,8 @@ GY_INT int gy_idx_parse(const unsigned char *bytes, size_t count, const char *na
 struct gy_packed_view {
     int64_t count;
     int32_t classes, channels, h, w, max_h, max_w;
-    unsigned char *index;               /* first index entry: a copy of all behind the pixels, so that it stays as it was checked */
+    /* first index entry: a copy of all behind the pixels, so that it stays as it was checked */
+    unsigned char *index;
     size_t index_bytes;                 /* of that copy */
     uint64_t index_at;                  /* where the pixels end */
     size_t most_bytes;                  /* pixels of the largest sample */

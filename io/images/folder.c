@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A folder of images per class: root/<split>/<class>/<file> or root/<class>/<file>. Classes and files are in the order
- * of their names' bytes, the same on every machine. Opening reads names alone, all into one block; no file is looked at
- * before it is needed (of float maps the first one, for the size of all), so 50,000 of them open in a moment and cost their name and 16 bytes each. */
+/* A folder of images per class: root/<split>/<class>/<file> or root/<class>/<file>. Classes and
+ * files are in the order of their names' bytes, the same on every machine. Opening reads names
+ * alone, all into one block. No file is looked at before it is needed (of float maps the first one,
+ * for the size of all), so 50,000 of them open in a moment and cost their name and 16 bytes
+ * each. */
 #include <dirent.h>
 
 #include "engine/base/text.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A .gz file (RFC 1952) of one member, read whole: the trailer's size says how much memory the content takes, and is
- * believed only as far as deflate could reach it; then length and CRC-32 are checked. */
+/* A .gz file (RFC 1952) of one member, read whole: the trailer's size says how much memory the
+ * content takes, and is believed only as far as deflate could reach it; then length and CRC-32 are
+ * checked. */
 #include "engine/base/hash.h"
 #include "io/images/data_set.h"
 
@@ -75,7 +76,3 @@ GY_INT int gy_gzip_read(const struct gy_alloc *alloc, const unsigned char *bytes
     *out_bytes = size;
     return GY_OK;
 }
-
-#undef GZIP_HEAD
-#undef GZIP_TAIL
-#undef GZIP_RATIO

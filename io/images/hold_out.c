@@ -78,5 +78,3 @@ GY_INT int gy_data_hold_out(struct gy_data *data, const struct gy_data_config *c
     gy_alloc_free(&data->alloc, classes, bytes);
     return status;
 }
-
-#undef HOLD_WHOLE

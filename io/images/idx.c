@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* IDX: the files of MNIST and its kin. A header (two zero bytes, a type, the number of dimensions, big-endian sizes),
- * then the cells. Images are u8 [N][H][W] or [N][H][W][C], labels u8 [N] in a file beside. Labels are kept at open, images
- * are read with their sample; .gz files are unpacked into memory at open. The file's length must be exactly what its
- * header says. */
+/* IDX: the files of MNIST and its kin. A header (two zero bytes, a type, the number of dimensions,
+ * big-endian sizes), then the cells. Images are u8 [N][H][W] or [N][H][W][C], labels u8 [N] in a
+ * file beside. Labels are kept at open, images are read with their sample; .gz files are unpacked
+ * into memory at open. The file's length must be exactly what its header says. */
 #include "engine/base/text.h"
 #include "io/images/data_set.h"
 
@@ -257,6 +257,3 @@ GY_INT int gy_idx_open(struct gy_data *data, const char *path, const char *split
     (void)gy_text_copy(own->name, sizeof own->name, base ? base + 1 : images);
     return idx_describe(data, own, err);
 }
-
-#undef IDX_U8
-#undef IDX_LIMIT

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One image from bytes or from a file. The first bytes decide what it is; the structure is walked and the size is
- * checked before any decoder sees it, so a cut, oversized or foreign file is refused by a sentence of ours and not by
- * luck. */
+/* One image from bytes or from a file. The first bytes decide what it is. The structure is walked
+ * and the size is checked before any decoder sees it, so a cut, oversized or foreign file is
+ * refused by a sentence of ours and not by luck. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -151,5 +151,3 @@ GY_INT int gy_image_read(struct gy_decoder *decoder, const char *path, int32_t c
 {
     return gy_image_read_file(decoder, path, path, channels, max_pixels, image, err);
 }
-
-#undef IMAGE_FILE_BYTES

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The size that an image may have, and the structure of JPEG, PNG and BMP files, walked before they are decoded:
- * size, end mark, lengths inside the file, PNG's checksums. stb_image accepts cut files in silence (it reads zeros
- * behind the end); these walks do not. */
+/* The size that an image may have, and the structure of JPEG, PNG and BMP files, walked before they
+ * are decoded: size, end mark, lengths inside the file, PNG's checksums. stb_image accepts cut
+ * files in silence (it reads zeros behind the end); these walks do not. */
 #include "engine/base/hash.h"
 #include "io/images/data_set.h"
 
@@ -177,9 +177,6 @@ GY_INT int gy_png_check(const unsigned char *bytes, size_t count, const char *na
     }
     return GY_FAIL(err, GY_E_TRUNCATED, "%s: the PNG data end before their end chunk: the file is cut", name);
 }
-
-#undef PNG_BEGIN
-#undef PNG_IHDR_BYTES
 
 /* ---- BMP: a file header of 14 bytes, another of 12 or at least 40, a palette, rows padded to 4 bytes ---- */
 

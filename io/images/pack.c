@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a packed file: a window of samples is decoded and resized by the threads, then written in order, window after
- * window. So the file's bytes depend on the data set and the side alone. The header is written last, over its place,
- * before the file gets its name. */
+/* Writing a packed file: a window of samples is decoded and resized by the threads, then written in
+ * order, window after window. So the file's bytes depend on the data set and the side alone. The
+ * header is written last, over its place, before the file gets its name. */
 #include "engine/base/hash.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
@@ -250,5 +250,3 @@ GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_
                      count, bytes);
     return status;
 }
-
-#undef PACK_WINDOW

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a packed file (.gyr): raw pixels of a whole data set in one file. All numbers are little-endian.
+/* Reading a packed file (.gyr): raw pixels of a whole data set in one file. All numbers are
+ * little-endian.
  *
  *   header  96 bytes: 8 magic, u32 version 1, u32 flags 0, u64 samples, u32 classes, u32 channels, u32 h, u32 w
  *           (0 x 0: they differ), u64 offset of the index, u64 bytes of class names, u64 bytes of sample names,
@@ -10,8 +11,8 @@
  *           sample names
  *   names   of the classes in order, then of the samples in order, each with a NUL
  *
- * Opening checks every field of it against the file, and keeps index and names as they were checked, so that reading has
- * nothing left to check but the pixels' sum. */
+ * Opening checks every field of it against the file, and keeps index and names as they were
+ * checked, so that reading has nothing left to check but the pixels' sum. */
 #include "io/images/packed.h"
 #include "engine/base/hash.h"
 #include "engine/base/text.h"

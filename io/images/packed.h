@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* packed.h: the numbers of the packed format that its reader and its writer share; packed.c describes it. */
+/* packed.h: the numbers of the packed format that its reader and its writer share; packed.c
+ * describes it. */
 #ifndef GY_PACKED_H
 #define GY_PACKED_H
 #include "io/images/data_set.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Resizing as Pillow does it (and torchvision through it): for each output pixel a triangle filter over the source, as
- * wide as the reduction, weights in 22-bit fixed point, rows first, rounded to 8 bits between the passes. Integers only
- * in the pixel loops, so the bits are the same everywhere. Only the rows and columns asked for are computed. */
+/* Resizing as Pillow does it (and torchvision through it): for each output pixel a triangle filter
+ * over the source, as wide as the reduction, weights in 22-bit fixed point, rows first, rounded to
+ * 8 bits between the passes. Integers only in the pixel loops, so the bits are the same everywhere.
+ * Only the rows and columns asked for are computed. */
 #include "io/images/resample.h"
 
 #if defined(__x86_64__)
@@ -124,7 +125,6 @@ RESAMPLE_AVX2 static int64_t resample_cells_avx2(const int32_t *weights, int32_t
     }
     return i;
 }
-#undef RESAMPLE_AVX2
 #endif
 
 /* What vectors do of a row of pixels, or of cells: so many of its first. */
@@ -198,6 +198,3 @@ GY_INT int gy_resample(const struct gy_window *from, const struct gy_resize *to,
     resample_passes(from, &across, &down, to, middle, out, out_stride);
     return GY_OK;
 }
-
-#undef RESAMPLE_BITS
-#undef RESAMPLE_HALF

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a block file (blocks_file.h has its bytes). Opening checks header and index so far that every part of every block lies inside the file and
- * no number that the index states is beyond its limit; reading a block checks its sum, then that its rows have as many entries as the index says and
- * that ids rise and stay below the number of features. So nothing that a file says can lead outside of it or of the caller's room. */
+/* Reading a block file (blocks_file.h has its bytes). Opening checks header and index so far that
+ * every part of every block lies inside the file and no number that the index states is beyond its
+ * limit. Reading a block checks its sum, then that its rows have as many entries as the index says
+ * and that ids rise and stay below the number of features. So nothing that a file says can lead
+ * outside of it or of the caller's room. */
 #include "io/rows/blocks.h"
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
@@ -551,5 +553,3 @@ GY_INT void gy_blocks_ahead(const struct gy_blocks *b, int64_t soon)
     if (soon >= 0 && soon < b->info.blocks && b->file.open)
         (void)posix_fadvise(b->file.fd, (off_t)b->entry[soon].at, (off_t)b->entry[soon].bytes, POSIX_FADV_WILLNEED);
 }
-
-#undef BLOCKS_STEP

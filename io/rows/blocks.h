@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.h: a data set of sparse rows as one file of blocks, each of some tens of thousands of rows and some megabytes. A block is the unit of reading, of
- * checking (CRC-32C), of dealing rows to ranks, and of shuffling what does not fit into memory. Written once by conversion;
- * further blocks can be appended. Ids are packed to the bits that the largest needs, whole values to those of their range; values, weights and
- * offsets are there only where rows differ in them. */
+/* blocks.h: a data set of sparse rows as one file of blocks, each of some tens of thousands of rows
+ * and some megabytes. A block is the unit of reading, of checking (CRC-32C), of dealing rows to
+ * ranks, and of shuffling what does not fit into memory. Written once by conversion; further blocks
+ * can be appended. Ids are packed to the bits that the largest needs, whole values to those of
+ * their range. Values, weights and offsets are there only where rows differ in them. */
 #ifndef GY_BLOCKS_H
 #define GY_BLOCKS_H
 #include "engine/base/mem.h"
@@ -14,7 +15,7 @@ struct gy_blocks_info {
     uint32_t features;      /* 1 + the largest id, or what the conversion was told (hashing to 2^b) */
     int32_t width;          /* entries of every row; 0: they differ */
     int32_t id_bits;
-    int has_values, has_weights, has_norms;
+    int has_values, has_weights;
     float same;             /* the value of all entries, when has_values is 0 */
     int32_t most_rows;      /* rows of the largest block */
     int64_t most_entries;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of 1 to 32 bits, one behind the other. Number k begins at bit k * bits: eight of them take `bits` whole bytes, so that AVX2 takes eight at
- * a time with the same shuffle, shift and mask; elsewhere each is cut out of a word of 64 bits that begins at its byte. */
+/* Numbers of 1 to 32 bits, one behind the other. Number k begins at bit k * bits: eight of them
+ * take `bits` whole bytes, so that AVX2 takes eight at a time with the same shuffle, shift and
+ * mask. Elsewhere each is cut out of a word of 64 bits that begins at its byte. */
 #include "io/rows/blocks_file.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -202,6 +203,4 @@ GY_INT void gy_bits_flush(struct gy_bits_writer *writer)
 }
 
 #if defined(__x86_64__)
-#undef BITS_AVX2
-#undef BITS_WIDE
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_file.h: the block file as its reader and its writer share it. All numbers are little-endian.
+/* blocks_file.h: the block file as its reader and its writer share it. All numbers are
+ * little-endian.
  *
  *   header  4096 bytes: 8 magic, u32 version 1, u32 flags 0, u64 rows, u64 entries, u64 blocks, u64 offset of the index, u64 its bytes, u64 bytes of
  *           the file, u32 CRC-32C of the index, u32 features, u32 bits of hashed ids, u32 1 where the number of features was told, u64 seed of the
@@ -12,8 +13,9 @@
  *           value is above the least one, zeros
  *           then 16 bytes a label: f32 label, u32 0, u64 rows that have it. No labels: there were too many
  *
- * Packed numbers of b bits lie one behind the other, the first in the lowest bits. An append writes blocks and a new index behind the file's end and the
- * header last: whoever is stopped before that has changed nothing, and what then lies behind the end is passed over. */
+ * Packed numbers of b bits lie one behind the other, the first in the lowest bits. An append writes
+ * blocks and a new index behind the file's end and the header last: whoever is stopped before that
+ * has changed nothing, and what then lies behind the end is passed over. */
 #ifndef GY_BLOCKS_FILE_H
 #define GY_BLOCKS_FILE_H
 #include "engine/base/base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting different labels: a table of 2 * GY_BLOCKS_CLASSES places, found by the label's bits; nearly always a label is the one before it or that
- * one's neighbour. */
+/* Counting different labels: a table of 2 * GY_BLOCKS_CLASSES places, found by the label's bits.
+ * Nearly always a label is the one before it or that one's neighbour. */
 #include "io/rows/blocks_labels.h"
 #include "io/rows/blocks_file.h"
 
@@ -61,5 +61,3 @@ GY_INT void gy_blocks_sort(struct gy_blocks_counts *counts)
     counts->last = 0;
     memset(counts->slot, 0, sizeof counts->slot);
 }
-
-#undef LABELS_SLOTS

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Packing a block, in three steps: its rows are looked at, view by view; what was seen says where each part of the block goes and how wide its numbers
- * are; then shares of the parts are packed, on any threads in any order. A share is a run of a part's numbers that begins and ends at whole bytes and has
- * a checksum of its own, so that no thread waits for another, nor reads what another wrote. */
+/* Packing a block, in three steps: its rows are looked at, view by view. What was seen says where
+ * each part of the block goes and how wide its numbers are. Then shares of the parts are packed, on
+ * any threads in any order. A share is a run of a part's numbers that begins and ends at whole
+ * bytes and has a checksum of its own, so that no thread waits for another, nor reads what another
+ * wrote. */
 #include "io/rows/blocks_pack.h"
 #include "engine/base/hash.h"
 
@@ -359,4 +361,3 @@ GY_INT void gy_blocks_drop(struct gy_blocks_packed *packed, const struct gy_allo
 }
 
 #undef PACK_SHARE
-#undef PACK_SOME

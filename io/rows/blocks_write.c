@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a block file (blocks_file.h has its bytes). A new file is written beside its place and gets its name when it is whole. An append writes
- * behind the end of the file, syncs, and then replaces the header, 4096 bytes in one call: before that the old file stands, after it the new one. */
+/* Writing a block file (blocks_file.h has its bytes). A new file is written beside its place and
+ * gets its name when it is whole. An append writes behind the end of the file, syncs, and then
+ * replaces the header, 4096 bytes in one call: before that the old file stands, after it the new
+ * one. */
 #include "io/rows/blocks_write.h"
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
@@ -274,5 +276,3 @@ GY_INT void gy_blocks_abandon(struct gy_blocks_writer *w)
     gy_alloc_free(&alloc, w->entry, w->entries_room * sizeof *w->entry);
     gy_alloc_free(&alloc, w, sizeof *w);
 }
-
-#undef BLOCKS_MEMORY

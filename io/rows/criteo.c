@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Criteo's click logs: a label, 13 integers and 26 words a line, separated by tabs, or by commas with an id before the label and a line of names.
- * Everything becomes a word: an integer v above 2 the whole part of ln(v)^2, another one SP and itself, a missing one nothing. A feature is the hash
- * of field and word, so that every row has 39 ids of value 1. Two whose hashes are equal become one, which is counted. */
+/* Criteo's click logs: a label, 13 integers and 26 words a line, separated by tabs, or by commas
+ * with an id before the label and a line of names. Everything becomes a word: an integer v above 2
+ * the whole part of ln(v)^2, another one SP and itself, a missing one nothing. A feature is the
+ * hash of field and word, so that every row has 39 ids of value 1. Two whose hashes are equal
+ * become one, which is counted. */
 #include "io/rows/rows_text.h"
 
 #define CRITEO_INTEGERS 13
@@ -262,9 +264,3 @@ static const struct gy_rows_format criteo_format = { "criteo", "Criteo's click l
     criteo_look, criteo_fits, criteo_parse };
 
 GY_INT const struct gy_rows_format *gy_rows_criteo(void) { return &criteo_format; }
-
-#undef CRITEO_INTEGERS
-#undef CRITEO_FIELDS
-#undef CRITEO_PLACES
-#undef CRITEO_VECTORS
-#undef CRITEO_NONE

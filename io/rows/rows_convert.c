@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Text to blocks in rounds. In one round, side by side: the next pieces of text are dealt, those dealt before are read, parsed and summed up, shares
- * of the blocks cut before are packed, those packed before are written. Between rounds one thread cuts the parsed rows into blocks. Where a piece or a
- * round ends decides nothing about the blocks, so that the file has the same bytes with any number of threads; memory is that of a piece of text a
- * thread, and of the rows of the blocks between two rounds. */
+/* Text to blocks in rounds. In one round, side by side: the next pieces of text are dealt, those
+ * dealt before are read, parsed and summed up, shares of the blocks cut before are packed, those
+ * packed before are written. Between rounds one thread cuts the parsed rows into blocks. Where a
+ * piece or a round ends decides nothing about the blocks, so that the file has the same bytes with
+ * any number of threads. Memory is that of a piece of text a thread, and of the rows of the blocks
+ * between two rounds. */
 #include "engine/base/file.h"
 #include "io/rows/blocks_write.h"
 #include "io/rows/rows_text.h"
@@ -604,11 +606,3 @@ GY_INT int gy_convert_bytes(struct gy_blocks **out, const struct gy_convert_conf
 {
     return convert_all(out, config, bytes, alloc, report, err);
 }
-
-#undef CONVERT_PIECES
-#undef CONVERT_GROWTH
-#undef CONVERT_ROWS
-#undef CONVERT_ENTRIES
-#undef CONVERT_ENTRIES_MOST
-#undef CONVERT_BITS
-#undef CONVERT_BITS_MOST

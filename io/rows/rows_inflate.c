@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A .gz file (RFC 1952) of any size and any number of members, decoded a window at a time (RFC 1951). The window holds the last 32 kB, which matches
- * may reach back to, and what is decoded next; a reader takes from it. A code of up to 11 bits is looked up, two literals at once where both fit; what
- * is looked up says how many bits it takes and what they mean, so that nearly all content is decoded by one short loop. That loop leaves alone whatever is
- * rare or wrong, and the ends of file and window: there one symbol is decoded bit by bit, by counting codes of each length. */
+/* A .gz file (RFC 1952) of any size and any number of members, decoded a window at a time (RFC
+ * 1951). The window holds the last 32 kB, which matches may reach back to, and what is decoded
+ * next; a reader takes from it. A code of up to 11 bits is looked up, two literals at once where
+ * both fit. What is looked up says how many bits it takes and what they mean, so that nearly all
+ * content is decoded by one short loop. That loop leaves alone whatever is rare or wrong, and the
+ * ends of file and window: there one symbol is decoded bit by bit, by counting codes of each
+ * length. */
 #include "engine/base/hash.h"
 #include "io/rows/rows_text.h"
 
@@ -575,18 +578,3 @@ GY_INT void gy_inflate_close(struct gy_inflate *z)
     const struct gy_alloc alloc = z->alloc;
     gy_alloc_free(&alloc, z, sizeof *z);
 }
-
-#undef INFLATE_BACK
-#undef INFLATE_WINDOW
-#undef INFLATE_ROOM
-#undef INFLATE_AHEAD
-#undef INFLATE_EXTRA
-#undef INFLATE_LITERALS
-#undef INFLATE_VALUE
-#undef INFLATE_MASK
-#undef INFLATE_MASK_FAR
-#undef INFLATE_FAST
-#undef INFLATE_FAST_FAR
-#undef INFLATE_LONGEST
-#undef INFLATE_INPUT
-#undef INFLATE_BEHIND

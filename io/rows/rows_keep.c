@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of pieces in memory. A thread parses every piece into the same room, which has place for whatever so much text can become and stays in a cache;
- * what did become of it is copied to slabs of large pages, close together, and values that are all the same are left out. A slab is used again
- * when the rows of all its pieces have gone. */
+/* Rows of pieces in memory. A thread parses every piece into the same room, which has place for
+ * whatever so much text can become and stays in a cache. What did become of it is copied to slabs
+ * of large pages, close together, and values that are all the same are left out. A slab is used
+ * again when the rows of all its pieces have gone. */
 #include "io/rows/rows_text.h"
 
 #define KEEP_SLAB ((size_t)4 << 20) /* bytes; the first one of few rows is smaller */
@@ -130,7 +131,3 @@ GY_INT void gy_rows_keep_close(struct gy_rows_keep *keep, const struct gy_alloc 
     gy_alloc_free(alloc, keep->text.bytes, keep->text.room);
     memset(keep, 0, sizeof *keep);
 }
-
-#undef KEEP_SLAB
-#undef KEEP_PIECES
-#undef KEEP_APART

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Text in pieces of whole lines, whether it comes from a file, a .gz file's decoder or memory. What a decoder gives is read in turn: the beginning of a
- * line that does not end in one piece waits for the next. So is a file's beginning, which says what the file is like; all further pieces of a file are
- * read by whoever parses them: a piece is the lines that begin in its bytes. */
+/* Text in pieces of whole lines, whether it comes from a file, a .gz file's decoder or memory. What
+ * a decoder gives is read in turn: the beginning of a line that does not end in one piece waits for
+ * the next. So is a file's beginning, which says what the file is like. All further pieces of a
+ * file are read by whoever parses them: a piece is the lines that begin in its bytes. */
 #include "io/rows/rows_text.h"
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -403,6 +404,3 @@ GY_INT int gy_rows_source_next(struct gy_rows_source *s, const struct gy_rows_se
 }
 
 #undef SOURCE_PIECE
-#undef SOURCE_LINE
-#undef SOURCE_PEEK
-#undef SOURCE_MORE

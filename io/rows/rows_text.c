@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What parsers of rows share: sentences with a column, counts of what was mended, numbers, and sorting a row. Numbers are exact: a mantissa below
- * 2^53 with a power of ten up to 22 takes one correctly rounded operation; with more digits an interval around the approximation decides whether its
- * float is certain; what is left goes to strtod. */
+/* What parsers of rows share: sentences with a column, counts of what was mended, numbers, and
+ * sorting a row. Numbers are exact: a mantissa below 2^53 with a power of ten up to 22 takes one
+ * correctly rounded operation. With more digits an interval around the approximation decides
+ * whether its float is certain. What is left goes to strtod. */
 #include "io/rows/rows_text.h"
 #include "engine/base/text.h"
 #include <float.h>
@@ -281,8 +282,3 @@ GY_INT uint32_t gy_rows_tidy(uint32_t *id, float *value, uint32_t n)
     }
     return left;
 }
-
-#undef RTEXT_WORD_SHOWN
-#undef RTEXT_NUMBER_MOST
-#undef RTEXT_SMALL_SORT
-#undef RTEXT_TEN

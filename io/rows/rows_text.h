@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* rows_text.h: what the text formats of sparse rows have in common, for the files of io/ alone. Text comes in pieces of whole lines; a format parses
- * a piece into rows on any thread, knowing only what was learnt from the file's first line. The last byte of a piece's text is a newline, and
- * GY_ROWS_PAD bytes behind it can be read, so that a parser needs no look at the end: every loop ends at a newline, and numbers are read by words. */
+/* rows_text.h: what the text formats of sparse rows have in common, for the files of io/ alone.
+ * Text comes in pieces of whole lines. A format parses a piece into rows on any thread, knowing
+ * only what was learnt from the file's first line. The last byte of a piece's text is a newline,
+ * and GY_ROWS_PAD bytes behind it can be read, so that a parser needs no look at the end: every
+ * loop ends at a newline, and numbers are read by words. */
 #ifndef GY_ROWS_TEXT_H
 #define GY_ROWS_TEXT_H
 #include "engine/base/file.h"

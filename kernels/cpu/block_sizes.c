@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of block sizes: the first row that fits an op and says a size gives it, so rows go from the narrow to the wide.
- * A row has the source of its numbers. What is measured on another machine (`gyre tune`) comes before the table. */
+/* The table of block sizes. The first row that fits an op and says a size gives it, so rows go from
+ * the narrow to the wide. A row has the source of its numbers. What is measured on another machine
+ * (`gyre tune`) comes before the table. */
 #include "kernels/cpu/block_sizes.h"
 
 enum blocks_class { BLOCKS_ANY, BLOCKS_1X1 /* filters of one tap */, BLOCKS_TAPS /* of several */ };
@@ -25,8 +26,6 @@ static const char blocks_guess[] = "not measured: as on AVX2";
 static const struct blocks_row blocks_rows[] = {
     {NULL, GY_OP_CONV_WGRAD, "winograd4", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
     {NULL, GY_OP_CONV_WGRAD, "winograd7", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
-    {NULL, GY_OP_CONV_WGRAD, "winograd7/2", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen5},
-    {NULL, -1, "winograd7/2", -1, BLOCKS_ANY, {18, 256, 8, 2097152, 0}, blocks_zen5},
     {NULL, -1, "winograd4", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {NULL, -1, "winograd7", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {"avx512", -1, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},

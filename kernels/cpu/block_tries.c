@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Block sizes worth trying for an op, from a table of values by driver to a list. `gyre tune` asks, through the
- * backend's lab; training does without, and so do builds with GY_NO_TUNING. Unless any order of sums is allowed, only
- * such sizes are named as leave every bit of the result. */
+/* Block sizes worth trying for an op, from a table of values by driver to a list. `gyre tune` asks,
+ * through the backend's lab; training does without, and so do builds with GY_NO_TUNING. Unless any
+ * order of sums is allowed, only such sizes are named as leave every bit of the result. */
 #include "kernels/cpu/block_sizes.h"
 
 #ifndef GY_NO_TUNING
@@ -31,11 +31,6 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"winograd7", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
-    {"winograd7/2", GY_OP_CONV, GY_BLOCK_STRIP, {12, 18, 24, 32, 48}},
-    {"winograd7/2", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {12, 18, 24, 32, 48}},
-    {"winograd7/2", GY_OP_CONV, GY_BLOCK_ITEMS, {2, 4, 8, 16}},
-    {"winograd7/2", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {2, 4, 8, 16}},
-    {"winograd7/2", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
 };
 
 /* Statistics are taken item by item and merged, as are sums over a data gradient: what cuts pixels moves them. Pairs of

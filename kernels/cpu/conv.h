@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conv.h: what the direct way, depthwise and Winograd share: the epilogue forward, the bias's part of a weight gradient. */
+/* conv.h: what all ways of convolution share: the epilogue forward, the gradient of the bias. */
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
 #include "kernels/cpu/cpu_context.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU as a backend: device memory is host memory, the queue is always empty because run returns when the work
- * is done. drivers.c says which driver does an op; here are the rest of the backend's calls. */
+/* The CPU as a backend. Device memory is host memory. The queue is always empty, because run
+ * returns when the work is done. The table in drivers.c has the ops' drivers. */
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "kernels/backend.h"

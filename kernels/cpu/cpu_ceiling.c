@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What this machine can do at most, measured with all threads of the backend at once: multiply-adds in registers
- * alone, and bytes to and from memory and the last cache. The loops use the vectors of the kernel set, so a masked set
- * is held against its own peak. A figure is the best of many short turns: on a busy machine one of them runs alone. */
+/* What this machine can do at most, with all threads of the backend at once: multiply-adds in
+ * registers, and bytes to and from memory and the last cache. The loops use the vectors of the
+ * kernel set, so a masked set is held against its own peak. A figure is the best of many short
+ * turns: on a busy machine one of them runs alone. */
 #include "kernels/cpu/cpu_ceiling.h"
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
@@ -30,6 +31,7 @@ struct ceiling_set {
     ceiling_copy_fn copy;
 };
 
+/* Macros, as a set names its instructions in the call; a measurement is timed, not stepped. */
 #define CEILING_MUL(name, attr, vec, fill, step)                                                                       \
     attr static float name(int64_t loops, const float *x)                                                              \
     {                                                                                                                  \
@@ -96,7 +98,6 @@ GY_ALWAYS void ceiling_c_fence(void) {}
 CEILING_MUL(ceiling_c_mul, CEILING_C_ATTR, ceiling_f4, ceiling_c_fill, ceiling_c_step)
 CEILING_READ(ceiling_c_read, CEILING_C_ATTR, ceiling_f4, 4, ceiling_c_load, ceiling_c_add)
 CEILING_COPY(ceiling_c_copy, CEILING_C_ATTR, 4, ceiling_c_load, ceiling_c_store, ceiling_c_store, ceiling_c_fence)
-#undef CEILING_C_ATTR
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -105,13 +106,11 @@ CEILING_COPY(ceiling_c_copy, CEILING_C_ATTR, 4, ceiling_c_load, ceiling_c_store,
 CEILING_MUL(ceiling_avx2_mul, CEILING_AVX2_ATTR, __m256, _mm256_set1_ps, _mm256_fmadd_ps)
 CEILING_READ(ceiling_avx2_read, CEILING_AVX2_ATTR, __m256, 8, _mm256_loadu_ps, _mm256_add_ps)
 CEILING_COPY(ceiling_avx2_copy, CEILING_AVX2_ATTR, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_stream_ps, _mm_sfence)
-#undef CEILING_AVX2_ATTR
 
 #define CEILING_A512_ATTR __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 CEILING_MUL(ceiling_a512_mul, CEILING_A512_ATTR, __m512, _mm512_set1_ps, _mm512_fmadd_ps)
 CEILING_READ(ceiling_a512_read, CEILING_A512_ATTR, __m512, 16, _mm512_loadu_ps, _mm512_add_ps)
 CEILING_COPY(ceiling_a512_copy, CEILING_A512_ATTR, 16, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_stream_ps, _mm_sfence)
-#undef CEILING_A512_ATTR
 
 /* Pairs of bf16: the floats' halves. */
 #define CEILING_BF16_ATTR __attribute__((target("avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
@@ -120,7 +119,6 @@ CEILING_BF16_ATTR GY_ALWAYS __m512 ceiling_bf16_step(__m512 sum, __m512 a, __m51
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
 }
 CEILING_MUL(ceiling_bf16_mul, CEILING_BF16_ATTR, __m512, _mm512_set1_ps, ceiling_bf16_step)
-#undef CEILING_BF16_ATTR
 
 /* Tiles of zeros, which take as long as others: four sums, twelve products a turn. */
 GY_STATIC_ASSERT(CEILING_SUMS == 12, ceiling_amx);
@@ -152,7 +150,6 @@ __attribute__((target("amx-tile,amx-bf16"))) static float ceiling_amx_mul(int64_
 #define CEILING_VSX_ATTR
 typedef __vector float ceiling_vsx_f4;
 CEILING_MUL(ceiling_vsx_mul, CEILING_VSX_ATTR, ceiling_vsx_f4, vec_splats, vec_madd)
-#undef CEILING_VSX_ATTR
 
 #if GY_WITH_MMA
 /* Eight accumulators, three times a turn: twice CEILING_SUMS. */
@@ -175,13 +172,8 @@ GY_STATIC_ASSERT(CEILING_SUMS == 12, ceiling_mma);
     }
 CEILING_MMA(ceiling_mma_mul, __builtin_mma_xvf32gerpp)
 CEILING_MMA(ceiling_mma_bf16_mul, __builtin_mma_xvbf16ger2pp)
-#undef CEILING_MMA
 #endif
 #endif
-
-#undef CEILING_MUL
-#undef CEILING_READ
-#undef CEILING_COPY
 
 /* The last row serves every other name. */
 static const struct ceiling_set ceiling_sets[] = {
@@ -351,12 +343,5 @@ GY_INT int gy_cpu_ceilings(const struct gy_cpu *cpu, const struct gy_alloc *allo
     *out = c;
     return GY_OK;
 }
-
-#undef CEILING_SUMS
-#undef CEILING_TURN_NS
-#undef CEILING_TURNS
-#undef CEILING_CHUNKS
-#undef CEILING_WALK
-#undef CEILING_MIB
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu_context.h: a CPU backend as its drivers see it, and what they all use: places in activations of either
- * type, memory of plans, scratch cut into pieces, rows cut into even tiles. A driver is a row of drivers.c:
- * ..._plan derives once, in prepare, what the op's shape decides; ..._run reads that and works with all threads.
- * Whatever derives asks for a planner. run has none, and its struct gy_cpu is const, so it can derive nothing. */
+/* cpu_context.h: a CPU backend as its drivers see it, and what they share: places in activations of
+ * either type, memory of plans, scratch in pieces, even tiles. A driver is a row of drivers.c:
+ * ..._plan derives once, in prepare, what the op's shape decides; ..._run reads that and works with
+ * all threads. Whatever derives asks for a planner. run has none, and its struct gy_cpu is const,
+ * so it can derive nothing. */
 #ifndef GY_CPU_CPU_H
 #define GY_CPU_CPU_H
 #include "engine/base/mem.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* driver.h: a CPU driver, and the functions of all of them, which the table of drivers.c names. prepare takes the
- * cheapest driver that fits an op and has it make its plan, once; run calls it. A new driver is a row of drivers.c:
+/* driver.h: a CPU driver, and the functions of all of them, which the table of drivers.c names. The
+ * call prepare takes the cheapest driver that fits an op and has it make its plan, once; run calls
+ * it. A new driver is a row of drivers.c:
  *     {"depthwise", GY_OP_CONV, DRIVER_F32, driver_depth, NULL, gy_cpu_depth_plan, gy_cpu_depth_run, 0} */
 #ifndef GY_CPU_DRIVER_H
 #define GY_CPU_DRIVER_H
@@ -11,10 +12,11 @@ struct gy_driver {
     const char *name;
     int code;        /* enum gy_opcode, or GY_DRIVER_ANY */
     unsigned dtypes; /* 1 << enum gy_dtype: activations that it reads and writes */
-    /* size: the row's. fits NULL: always. cost NULL: 0, the only one; else multiply-adds at the direct way's pace. */
+    /* size: the row's. fits NULL: always. cost NULL: 0; else multiply-adds of the direct way. */
     int (*fits)(const struct gy_op *op, const struct gy_kernels *k, int size);
     double (*cost)(const struct gy_op *op, const struct gy_kernels *k, int size);
-    void (*plan)(struct gy_planner *planner, struct gy_op *op); /* sets plan, scratch_bytes; NULL: neither is needed */
+    /* sets plan, scratch_bytes; NULL: neither is needed */
+    void (*plan)(struct gy_planner *planner, struct gy_op *op);
     void (*run)(const struct gy_cpu *cpu, const struct gy_op *op);
     int size;        /* Winograd: number of gy_kernels.wino */
 };
@@ -41,7 +43,7 @@ GY_INT void gy_cpu_depth_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_depth_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
-/* Winograd: 3x3 and 5x5 with stride 1, 3x3 with stride 2, enough channels. Does number size of a set's transforms
+/* Winograd: 3x3 and 5x5 with stride 1, enough channels. Does number size of a set's transforms
  * fit, and what does it cost; what does the direct way? */
 GY_INT int gy_wino_fits(const struct gy_op *op, const struct gy_kernels *k, int size);
 GY_INT double gy_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
@@ -50,11 +52,13 @@ GY_INT void gy_cpu_wino_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_wino_grad_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_pool_plan(struct gy_planner *planner, struct gy_op *op); /* both kinds, both ways */
+/* both kinds, both ways */
+GY_INT void gy_cpu_pool_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_pool_max_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_pool_back_run(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds */
-GY_INT void gy_cpu_wide_plan(struct gy_planner *planner, struct gy_op *op); /* bf16 through a float driver */
+/* bf16 through a float driver */
+GY_INT void gy_cpu_wide_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_wide_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of CPU drivers, from ops to the functions that plan and run them, and the choice among them: of the rows
- * that fit, the cheapest, the first of equals. What no row fits runs the reference, sample by sample in parallel where
- * samples are independent. An op on bf16 that no such driver fits is widened. Set "ref" has references alone. */
+/* The table of CPU drivers, from ops to the functions that plan and run them. Of the rows that fit,
+ * the cheapest is taken, the first of equals. What no row fits runs the reference, sample by sample
+ * in parallel where samples are independent. An op on bf16 that no such driver fits is widened. Set
+ * "ref" has references alone. */
 #include "kernels/cpu/driver.h"
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/elementwise.h"
@@ -114,15 +115,12 @@ static const struct gy_driver driver_rows[] = {
     {"winograd4", GY_OP_CONV, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 0},
     {"winograd7", GY_OP_CONV, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 1},
     {"winograd4", GY_OP_CONV, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 2},
-    {"winograd7/2", GY_OP_CONV, DRIVER_F32, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 3},
     {"winograd4", GY_OP_CONV_DGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 0},
     {"winograd7", GY_OP_CONV_DGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 1},
     {"winograd4", GY_OP_CONV_DGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 2},
-    {"winograd7/2", GY_OP_CONV_DGRAD, DRIVER_F32, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 3},
     {"winograd4", GY_OP_CONV_WGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_wino_grad_plan, gy_wino_grad_run, 0},
     {"winograd7", GY_OP_CONV_WGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_wino_grad_plan, gy_wino_grad_run, 1},
     {"winograd4", GY_OP_CONV_WGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_wino_grad_plan, gy_wino_grad_run, 2},
-    {"winograd7/2", GY_OP_CONV_WGRAD, DRIVER_F32, gy_wino_fits, gy_wino_cost, gy_wino_grad_plan, gy_wino_grad_run, 3},
     {"rows", GY_OP_BN_STATS, DRIVER_BOTH, NULL, NULL, gy_cpu_bn_parts_plan, gy_cpu_bn_stats_run, 0},
     {"rows", GY_OP_BN_APPLY, DRIVER_BOTH, driver_float_curve, NULL, gy_cpu_bn_apply_plan, gy_cpu_bn_apply_run, 0},
     {"rows", GY_OP_BN_SUMS, DRIVER_BOTH, driver_no_curve, NULL, gy_cpu_bn_parts_plan, gy_cpu_bn_sums_run, 0},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch norm as passes over rows (pixels) of channels, each pass once over memory: rows are cut into fixed parts, a
- * part leaves its sums in scratch, the parts are joined in a fixed order. Activations are float or bf16. */
+/* Batch norm as passes over rows (pixels) of channels, each once over memory. Rows are cut into
+ * fixed parts. A part leaves its sums in scratch, and parts are joined in a fixed order.
+ * Activations are float or bf16. */
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* norm.h: drivers of batch norm, and the joining of statistics and sums that tiles left in parts. */
+/* norm.h: drivers of batch norm, and how parts of statistics and sums are joined. */
 #ifndef GY_CPU_NORM_H
 #define GY_CPU_NORM_H
 #include "kernels/cpu/cpu_context.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Pooling, a row of output pixels (or, backward, of input pixels) a tile. Backward passes gather: each input pixel asks the
- * windows that hold it. Both ways a pixel meets a rectangle, of cells or of windows, so that the kernels see only that. What it
- * meets along a row is the same in every row. */
+/* Pooling, a row of output pixels (or, backward, of input pixels) a tile. Backward passes gather:
+ * each input pixel asks the windows that hold it. Both ways a pixel meets a rectangle, of cells or
+ * of windows, so that the kernels see only that. What it meets along a row is the same in every
+ * row. */
 #include "kernels/cpu/driver.h"
 
 #define POOL_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* product.h: the geometry of convolution products. Forward and data gradient are the same product seen from two
- * sides: a grid of output pixels, a list of filter taps, and for each (pixel, tap) one input pixel or none. Along
- * one axis the input coordinate is always grid * in_step + off0 + tap * off_step, so an axis is eleven integers.
- * The data gradient of a strided convolution is cut into classes of equal remainder, each of which has this form
- * with step 1: no multiplication with inserted zeros is ever done.
+/* product.h: the geometry of convolution products. Forward and data gradient are one product seen
+ * from two sides: a grid of output pixels, a list of filter taps, and for each (pixel, tap) one
+ * input pixel or none. Along one axis the input coordinate is always grid * in_step + off0 + tap *
+ * off_step, so an axis is eleven integers. The data gradient of a strided convolution is cut into
+ * classes of equal remainder. Each has this form with step 1, so no inserted zeros are multiplied.
  *
- * Work is cut by shape alone: strips of pixels x groups of weight panels. The reduction (taps x channels) is cut
- * into slices whose panel stays near the core; sums wait in the output between slices. */
+ * Work is cut by shape alone: strips of pixels x groups of weight panels. The reduction (taps x
+ * channels) is cut into slices whose panel stays near the core; sums wait in the output between
+ * slices. */
 #ifndef GY_CPU_PRODUCT_H
 #define GY_CPU_PRODUCT_H
 #include "kernels/cpu/cpu_context.h"

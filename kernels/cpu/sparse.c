@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A row costs a chain of dependent work: its score, the logit's Newton steps, the change of the vector, on which the next row's score waits wherever
- * they share a feature. So everything beside that chain is cheap or early: exponentials are a polynomial without calls and branches, the first
- * Newton step needs none (sig(dual) is at hand), and rows, ids and weights are fetched ahead.
+/* A row costs a chain of dependent work: its score, the logit's Newton steps, the vector's change.
+ * The next row's score waits on it wherever they share a feature. So everything beside that chain
+ * is cheap or early. Exponentials are a polynomial without calls and branches. The first Newton
+ * step needs none (sig(dual) is at hand). Rows, ids and weights are prefetched.
  *
- * Newton's method stops early: where a row's number has nearly settled, one step is as good as forty, and the fixed point, t = -y z, is the same. */
+ * Newton's method stops early. Where a row's number has nearly settled, one step is as good as
+ * forty; the fixed point, t = -y z, is the same. */
 #include "kernels/cpu/sparse.h"
 
 #define SPARSE_ROW_AHEAD 24

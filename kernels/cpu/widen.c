@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops on bf16 that have only a float kernel: activations are widened into scratch, the float op runs there, what it wrote
- * is rounded back. Where samples are independent that happens a few samples at a time, so that scratch stays in the
- * caches; otherwise for the whole batch. Correct everywhere, slower: what matters has a kernel of its own. */
+/* Ops on bf16 that have only a float kernel: activations are widened into scratch, the float op
+ * runs there, what it wrote is rounded back. Where samples are independent that happens a few
+ * samples at a time, so that scratch stays in the caches; otherwise for the whole batch. Correct
+ * everywhere, slower: what matters has a kernel of its own. */
 #include "kernels/cpu/driver.h"
 
 #define WIDE_FLOATS 524288 /* floats of scratch wanted for independent samples */

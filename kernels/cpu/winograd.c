@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution r x r, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2 multiplications where
- * the direct way needs r^2 m^2: of 3x3 filters 4 times fewer with m = 4, 5.4 with m = 7, of 5x5 filters 6.25
- * with m = 4; with a stride of 2 and m = 7, 1.96 times fewer. Transformed, a tile is as many vectors of channels, called points
- * here, and the convolution is one product [tiles x C] [C x K] for each point, done by the usual micro-kernel. A work item is a
- * block of tiles times a group of weight panels. All this is float: bf16 is widened by the transform of the inputs and rounded
- * when outputs are written, filters are not rounded.
+/* Convolution r x r, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2
+ * multiplications where the direct way needs r^2 m^2. 3x3 filters need 4 times fewer with m = 4,
+ * 5.4 with m = 7; 5x5 filters 6.25 with m = 4. Transformed, a tile is as many vectors of channels,
+ * called points here. The convolution is one product [tiles x C] [C x K] for each point, by the
+ * usual micro-kernel. A work item is a block of tiles times a group of weight panels. All this is
+ * float: bf16 is widened by the transform of the inputs and rounded when outputs are written,
+ * filters are not rounded.
  *
- * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters are transformed beforehand; where
- * there is one block only, slice by slice and row by row of points beside the products, as none is needed twice. Where several items share
- * a block, its tiles are transformed beforehand too. */
+ * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters
+ * are transformed beforehand. With one block only, they are so slice by slice and row by row of
+ * points beside the products: none is needed twice. Where several items share a block, its tiles
+ * are transformed beforehand too. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"
@@ -40,24 +42,21 @@
 static void wino_cut_images(struct gy_wino_plan *w, const struct gy_op *op, int m, int32_t side)
 {
     const struct gy_geom *g = &op->geom;
-    const int back = op->code == GY_OP_CONV_DGRAD, strided = g->stride_h == 2;
-    w->in_step = strided && !back ? 2 * m : m;
-    w->out_step = w->out_edge = strided && back ? 2 * m : m;
-    w->edge = strided ? 2 * m + 1 : m + g->r - 1;
-    w->in_edge = strided && back ? m + 1 : w->edge;
-    w->filters = strided ? m + 2 : w->edge;
+    const int back = op->code == GY_OP_CONV_DGRAD;
+    w->m = m;
+    w->edge = m + g->r - 1;
     w->n = g->n;
     w->in_h = back ? g->p : g->h;
     w->in_w = back ? g->q : g->w;
     w->out_h = back ? g->h : g->p;
     w->out_w = back ? g->w : g->q;
-    w->pad_h = !back ? g->pad_h : strided ? 0 : g->r - 1 - g->pad_h;
-    w->pad_w = !back ? g->pad_w : strided ? 0 : g->r - 1 - g->pad_w;
+    w->pad_h = back ? g->r - 1 - g->pad_h : g->pad_h;
+    w->pad_w = back ? g->r - 1 - g->pad_w : g->pad_w;
     w->side = side;
     w->cell_h = w->out_h + g->r - 1 - w->pad_h;
     w->cell_w = w->out_w + g->r - 1 - w->pad_w;
-    w->tiles_h = ((side - 1) * w->cell_h + w->out_h + w->out_step - 1) / w->out_step;
-    w->tiles_w = ((side - 1) * w->cell_w + w->out_w + w->out_step - 1) / w->out_step;
+    w->tiles_h = ((side - 1) * w->cell_h + w->out_h + m - 1) / m;
+    w->tiles_w = ((side - 1) * w->cell_w + w->out_w + m - 1) / m;
     w->tiles = gy_ceil_div(w->n, (int64_t)side * side) * w->tiles_h * w->tiles_w;
 }
 
@@ -65,7 +64,7 @@ static void wino_cut_images(struct gy_wino_plan *w, const struct gy_op *op, int 
 static void wino_cut_best(struct gy_wino_plan *w, const struct gy_op *op, int m)
 {
     wino_cut_images(w, op, m, 1);
-    for (int32_t side = 2; side <= WINO_SIDE_MOST && op->code != GY_OP_CONV && op->geom.stride_h == 1; side *= 2) {
+    for (int32_t side = 2; side <= WINO_SIDE_MOST && op->code != GY_OP_CONV; side *= 2) {
         struct gy_wino_plan other = *w;
         wino_cut_images(&other, op, m, side);
         if (other.tiles < w->tiles)
@@ -83,7 +82,7 @@ GY_INT double gy_wino_cost(const struct gy_op *op, const struct gy_kernels *k, i
     wino_cut_best(&w, op, k->wino[size].m);
     const double c = g->c, f = g->k, each = 1 / fmin(c, grad ? 64 : c) + 1 / fmin(f, grad ? 64 : f);
     const double tiles = (double)w.tiles * w.edge * w.edge * (1 + WINO_TRANSFORM * each);
-    return c * f * (tiles + (grad ? 0 : WINO_FILTER * w.filters * w.filters));
+    return c * f * (tiles + (grad ? 0 : WINO_FILTER * w.edge * w.edge));
 }
 
 /* The direct way; a set that multiplies pairs without saying how fast does so at twice the pace. */
@@ -105,16 +104,15 @@ static const struct wino_least {
     int32_t sum;        /* channels summed at a time, at most; of such a slice, filters are transformed beside the products */
     int32_t forward;    /* in float, from so many channels on */
     int32_t few, half;  /* float with fewer channels sums `half` of them at a time */
-} wino_least[GY_WINOS] = {{0, 128, 128, 0, 0, 0}, {256, 768, 64, 512, 512, 32}, {0, 1024, 128, 0, 0, 0},
-                          {256, 768, 64, 128, 256, 32}};
+} wino_least[GY_WINOS] = {{0, 128, 128, 0, 0, 0}, {256, 768, 64, 512, 512, 32}, {0, 1024, 128, 0, 0, 0}};
 
 static int wino_is_shape(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    return g->r == g->s && g->stride_h == g->stride_w && g->dil_h == 1 && g->dil_w == 1 &&
+    return g->r == g->s && g->stride_h == 1 && g->stride_w == 1 && g->dil_h == 1 && g->dil_w == 1 &&
            g->groups == 1 && g->pad_h < g->r && g->pad_w < g->r && g->c >= WINO_CHANNELS_LEAST && g->k >= WINO_CHANNELS_LEAST &&
            g->c <= GY_CHANNELS_MOST && g->k <= GY_CHANNELS_MOST && g->p >= 4 && g->q >= 4 && g->h >= 4 &&
-           g->w >= 4 && !gy_act_is_curve(op->act) && (g->stride_h == 1 || (g->pad_h == 1 && g->pad_w == 1));
+           g->w >= 4 && !gy_act_is_curve(op->act);
 }
 
 /* Statistics need blocks of equal numbers of pixels. Outputs must not be small beside their neighbours, having one tap of nine
@@ -127,7 +125,7 @@ GY_INT int gy_wino_fits(const struct gy_op *op, const struct gy_kernels *kernels
     const int64_t image = (int64_t)g->p * g->q;
     const int back = op->code == GY_OP_CONV_DGRAD, reach = g->r - 1;
     const int grad = op->code == GY_OP_CONV_WGRAD;
-    if (!wino_is_shape(op) || k->r != g->r || k->stride != g->stride_h || (grad ? !k->spread[op->dtype] : !k->input[back][op->dtype]))
+    if (!wino_is_shape(op) || k->r != g->r)
         return 0;
     const int pad_h = back ? reach - g->pad_h : g->pad_h, pad_w = back ? reach - g->pad_w : g->pad_w;
     if (grad)
@@ -140,20 +138,6 @@ GY_INT int gy_wino_fits(const struct gy_op *op, const struct gy_kernels *kernels
 
 /* ---- the plan ---- */
 
-/* Points that share a filter come one after the other. */
-static void wino_order(struct gy_wino_plan *w)
-{
-    const int last = w->filters - 1;
-    for (int filter = 0, n = 0; filter < w->filters * w->filters; filter++)
-        for (int xi = 0; xi < w->points; xi++) {
-            const int i = xi / w->edge, j = xi % w->edge;
-            if ((i < last ? i : last) * w->filters + (j < last ? j : last) != filter)
-                continue;
-            w->order[n] = (uint8_t)xi;
-            w->filter[n++] = (uint8_t)filter;
-        }
-}
-
 GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, struct gy_planner *planner)
 {
     const struct gy_geom *g = &op->geom;
@@ -165,8 +149,7 @@ GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, st
     w->vec = back ? g->c : g->k;
     wino_cut_best(w, op, w->kernels->m);
     w->points = w->edge * w->edge;
-    w->outs = w->out_edge * w->out_edge;
-    wino_order(w);
+    w->outs = w->m * w->m;
 }
 
 /* A place along an axis of a large image: which image, and which of its pixels; WINO_NOWHERE: none. */
@@ -185,8 +168,8 @@ static void wino_places(struct wino_place *p, int64_t first, int count, int32_t 
     }
 }
 
-/* Numbers of the pixels at edge x edge places, counted over all images of height times width from image first on; -1 where there is
- * none. */
+/* Numbers of the pixels at edge x edge places, counted over all images of height times width from
+ * image first on; -1: none. */
 static void wino_numbers(const struct gy_wino_plan *w, int64_t first, const struct wino_place *h, const struct wino_place *v,
                          int edge, int32_t height, int32_t width, int64_t *numbers)
 {
@@ -208,10 +191,10 @@ GY_INT void gy_wino_pixels(const struct gy_wino_plan *w, const void *in, int64_t
     const unsigned char *const from = (const unsigned char *)in + c * bytes;
     struct wino_place h[GY_WINO_EDGE_MAX] = {{0, 0}}, v[GY_WINO_EDGE_MAX] = {{0, 0}};
     int64_t numbers[GY_WINO_POINTS_MAX];
-    wino_places(h, at / w->tiles_w * w->in_step - w->pad_h, w->in_edge, w->cell_h, w->side, w->in_h);
-    wino_places(v, at % w->tiles_w * w->in_step - w->pad_w, w->in_edge, w->cell_w, w->side, w->in_w);
-    wino_numbers(w, first, h, v, w->in_edge, w->in_h, w->in_w, numbers);
-    for (int i = 0; i < w->in_edge * w->in_edge; i++)
+    wino_places(h, at / w->tiles_w * w->m - w->pad_h, w->edge, w->cell_h, w->side, w->in_h);
+    wino_places(v, at % w->tiles_w * w->m - w->pad_w, w->edge, w->cell_w, w->side, w->in_w);
+    wino_numbers(w, first, h, v, w->edge, w->in_h, w->in_w, numbers);
+    for (int i = 0; i < w->edge * w->edge; i++)
         d[i] = numbers[i] >= 0 ? (const void *)(from + numbers[i] * pitch) : w->zeros;
 }
 
@@ -219,9 +202,9 @@ GY_INT void gy_wino_outs(const struct gy_wino_plan *w, int64_t tile, int64_t *nu
 {
     const int64_t large = (int64_t)w->tiles_h * w->tiles_w, at = tile % large, first = tile / large * w->side * w->side;
     struct wino_place h[GY_WINO_EDGE_MAX] = {{0, 0}}, v[GY_WINO_EDGE_MAX] = {{0, 0}};
-    wino_places(h, at / w->tiles_w * w->out_step, w->out_edge, w->cell_h, w->side, w->out_h);
-    wino_places(v, at % w->tiles_w * w->out_step, w->out_edge, w->cell_w, w->side, w->out_w);
-    wino_numbers(w, first, h, v, w->out_edge, w->out_h, w->out_w, numbers);
+    wino_places(h, at / w->tiles_w * w->m, w->m, w->cell_h, w->side, w->out_h);
+    wino_places(v, at % w->tiles_w * w->m, w->m, w->cell_w, w->side, w->out_w);
+    wino_numbers(w, first, h, v, w->m, w->out_h, w->out_w, numbers);
 }
 
 struct wino_own {
@@ -272,7 +255,7 @@ static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, struct gy_
     if (!w->panel)
         return;
     const int64_t image = (int64_t)p->tiles_h * p->tiles_w;
-    const int whole = p->out_h % p->out_step == 0 && p->out_w % p->out_step == 0;
+    const int whole = p->out_h % p->m == 0 && p->out_w % p->m == 0;
     w->stats = op->tensor[GY_STATS] >= 0;
     w->pitch = p->red + WINO_PAD;
     w->block = gy_max64(gy_min64(op->block[GY_BLOCK_KEEP] / p->points / w->pitch, op->block[GY_BLOCK_STRIP]), 8);
@@ -313,7 +296,7 @@ static size_t wino_lay_own(const struct wino_cut *w, struct wino_own *own)
 {
     const size_t block = (size_t)w->block, outs = block * (size_t)w->p.outs, points = (size_t)w->p.points;
     size_t used = 0;
-    own->u = gy_scratch_take(&used, w->near ? (size_t)w->p.filters * (size_t)w->u_plane : 0, sizeof(float));
+    own->u = gy_scratch_take(&used, w->near ? (size_t)w->p.edge * (size_t)w->u_plane : 0, sizeof(float));
     own->v = gy_scratch_take(&used, w->shared ? 0 : points * (size_t)w->v_plane, sizeof(float));
     own->m = gy_scratch_take(&used, points * (size_t)w->m_plane, sizeof(float));
     own->room = gy_scratch_take(&used, (size_t)w->p.taps * (w->near ? (size_t)w->len : WINO_TURN) * GY_WIDTH_MAX, sizeof(float));
@@ -334,7 +317,7 @@ GY_INT void gy_cpu_wino_plan(struct gy_planner *planner, struct gy_op *op)
         return;
     wino_make_cut(w, op, planner);
     const size_t points = (size_t)w->p.points, parts = w->stats ? (size_t)(w->blocks * w->p.vec) : 0;
-    const size_t filters = w->near ? 0 : (size_t)(w->p.filters * w->p.filters);
+    const size_t filters = w->near ? 0 : points;
     w->own_bytes = wino_lay_own(w, &w->own);
     w->all.u = gy_scratch_take(&op->scratch_bytes, filters * (size_t)(w->panels * w->slices * w->u_plane), sizeof(float));
     w->all.v = gy_scratch_take(&op->scratch_bytes, w->shared ? points * (size_t)(w->blocks * w->v_plane) : 0, sizeof(float));
@@ -379,7 +362,7 @@ static void wino_filters(const struct wino_job *job, const struct gy_panel *pane
 
 static const float *wino_slice_filters(const struct wino_job *job, int64_t panel, int64_t slice)
 {
-    return job->all.u + (panel * job->w->slices + slice) * job->w->p.filters * job->w->p.filters * job->w->u_plane;
+    return job->all.u + (panel * job->w->slices + slice) * job->w->p.points * job->w->u_plane;
 }
 
 /* A tile: WINO_TURN channels of a slice of a panel. */
@@ -390,15 +373,14 @@ static void wino_filter_tile(void *arg, int64_t tile, int thread)
     const int64_t pieces = gy_ceil_div(w->len, WINO_TURN), from = tile % pieces * WINO_TURN;
     const int64_t slice = tile / pieces % w->slices, index = tile / pieces / w->slices, c = slice * w->len + from;
     const struct gy_panel panel = job->w->panel[index];
-    const int64_t filters = w->p.filters;
-    float *const u = job->all.u + (index * w->slices + slice) * filters * filters * w->u_plane + from * panel.kind->width;
+    float *const u = job->all.u + (index * w->slices + slice) * w->p.points * w->u_plane + from * panel.kind->width;
     float *const room = wino_get_own(job, thread).room;
     const int64_t count = gy_min64(gy_min64(WINO_TURN, w->len - from), w->p.red - c);
     if (count <= 0)
         return;
     wino_taps(job, &panel, c, count, room);
-    for (int row = 0; row < filters; row++)
-        wino_filters(job, &panel, room, count, row, u + row * filters * w->u_plane);
+    for (int row = 0; row < w->p.edge; row++)
+        wino_filters(job, &panel, room, count, row, u + row * w->p.edge * w->u_plane);
 }
 
 /* Tiles [first, first + count) of a block that begins with tile `start`. */
@@ -409,7 +391,7 @@ static void wino_inputs(const struct wino_job *job, float *v, int64_t start, int
     gy_wino_pixels(&w->p, job->in, start + first, 0, d[first % 2]);
     for (int64_t i = first; i < first + count; i++) {
         gy_wino_pixels(&w->p, job->in, gy_min64(start + i + 1, w->p.tiles - 1), 0, d[(i + 1) % 2]);
-        w->p.kernels->input[w->p.transposed][w->p.dtype](v + i * w->pitch, w->v_plane, d[i % 2], d[(i + 1) % 2], w->p.red);
+        w->p.kernels->input[w->p.dtype](v + i * w->pitch, w->v_plane, d[i % 2], d[(i + 1) % 2], w->p.red);
     }
 }
 
@@ -447,9 +429,9 @@ static void wino_product(const struct wino_job *job, const struct wino_own *own,
                          int64_t end, int n, const float *u, struct gy_even even)
 {
     const struct wino_cut *w = job->w;
-    const int64_t xi = w->p.order[n], next = w->p.order[gy_min64(n + 1, w->p.points - 1)];
+    const int64_t next = gy_min64(n + 1, w->p.points - 1);
     const int cold = (int64_t)w->p.points * w->v_plane > WINO_NEXT;
-    struct gy_gemm_tile t = { .taps = 1, .out_first = xi * w->m_plane, .cols = panel->cols };
+    struct gy_gemm_tile t = { .taps = 1, .out_first = n * w->m_plane, .cols = panel->cols };
     for (int64_t i = 0, from = 0, to; i < even.tiles; i++, from = to) {
         to = gy_even_next(&even);
         t.rows = own->rows + from;
@@ -457,14 +439,13 @@ static void wino_product(const struct wino_job *job, const struct wino_own *own,
         t.prefetch.pairs = own->pairs + from;
         t.prefetch.pair_count = cold ? to - from - 1 : 0;
         t.panel = u;
-        wino_sum(w, panel, &t, to - from, xi * w->v_plane, first, end, (next - xi) * w->v_plane);
+        wino_sum(w, panel, &t, to - from, n * w->v_plane, first, end, (next - n) * w->v_plane);
     }
 }
 
 static void wino_products(const struct wino_job *job, const struct wino_own *own, int64_t index, int64_t count)
 {
     const struct wino_cut *w = job->w;
-    const int filters = w->p.filters;
     const struct gy_panel panel = job->w->panel[index];
     const struct gy_even even = gy_even_tiles(count, panel.kind->rows);
     for (int64_t slice = 0; slice < w->slices; slice++) {
@@ -473,10 +454,10 @@ static void wino_products(const struct wino_job *job, const struct wino_own *own
             wino_taps(job, &panel, first, end - first, own->room);
         const float *const u = w->near ? own->u : wino_slice_filters(job, index, slice);
         for (int n = 0; n < w->p.points; n++) {
-            const int filter = w->p.filter[n], column = filter % filters;
-            if (w->near && column == 0 && (n == 0 || w->p.filter[n - 1] != filter))
-                wino_filters(job, &panel, own->room, end - first, filter / filters, own->u);
-            wino_product(job, own, &panel, first, end, n, u + (w->near ? column : filter) * w->u_plane, even);
+            const int column = n % w->p.edge;
+            if (w->near && column == 0)
+                wino_filters(job, &panel, own->room, end - first, n / w->p.edge, own->u);
+            wino_product(job, own, &panel, first, end, n, u + (w->near ? column : n) * w->u_plane, even);
         }
     }
 }
@@ -531,7 +512,7 @@ static void wino_finish(const struct wino_job *job, const struct wino_own *own, 
             y[j] = !inside ? NULL : plain ? (float *)own->pixels[n] + panel->first : own->y + n * GY_WIDTH_MAX;
             n += inside;
         }
-        w->p.kernels->output[w->p.transposed](y, own->m + i * GY_WIDTH_MAX, w->m_plane, first, panel->cols);
+        w->p.kernels->output(y, own->m + i * GY_WIDTH_MAX, w->m_plane, first, panel->cols);
     }
     if (plain)
         return;

@@ -1,36 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* winograd.h: how images are cut into tiles, which the weight gradient
- * shares. A tile is m x m outputs and the e x e inputs that they meet, e = m + r - 1 with filters
- * r x r; with a stride of 2, e = 2 m + 1, and a data gradient of that stride has (2 m)^2 outputs of
- * (m + 1)^2 inputs. Tiles are numbered row by row, image after image; those at the lower and right
- * edge may stick out. Where that would be many, gradients take side x side images as one large one, a
- * cell an image with the zeros around it: of 13 x 13 outputs, four images have 49 tiles of m = 4
- * together and 64 alone. Forward passes do not: a tile's outputs share roundings, and what a net says
- * of an image shall not depend on the images beside it. */
+/* winograd.h: how images are cut into tiles, which the weight gradient shares. A tile is m x m
+ * outputs and the e x e inputs that they meet, e = m + r - 1 with filters r x r. Tiles are numbered
+ * row by row, image after image; those at the lower and right edge may stick out. Where that would
+ * be many, gradients take side x side images as one large one; a cell is an image with the zeros
+ * around it. Four images of 13 x 13 outputs have 49 tiles of m = 4 together and 64 alone. Forward
+ * passes do not: a tile's outputs share roundings, and what a net says of an image shall not depend
+ * on the images beside it. */
 #ifndef GY_CPU_WINOGRAD_H
 #define GY_CPU_WINOGRAD_H
 #include "kernels/cpu/cpu_context.h"
 
-#define GY_WINO_EDGE_MAX 15    /* points, inputs or outputs along a side: 2 m + 1 with a stride of 2 */
-#define GY_WINO_POINTS_MAX 225 /* its square */
-#define GY_WINO_OUTS_MAX 196   /* of data gradients (2 m)^2 */
-#define GY_WINO_TAPS_MAX 25    /* r^2 */
+#define GY_WINO_EDGE_MAX 9    /* points, inputs or outputs along a side */
+#define GY_WINO_POINTS_MAX 81 /* its square */
+#define GY_WINO_OUTS_MAX 49   /* m^2 */
+#define GY_WINO_TAPS_MAX 25   /* r^2 */
 
 struct gy_wino_plan {
     int size;         /* of the kernel set's */
     const struct gy_wino *kernels;
     const float *zeros;
     int dtype;        /* of the activations */
-    int edge, in_edge, out_edge; /* along a side of a tile: points, inputs and outputs, */
-    int in_step, out_step;       /* inputs and outputs from tile to tile, */
-    int filters;                 /* points with filters of their own: those behind share the last one */
-    int points, outs, taps;      /* edge^2, out_edge^2, r^2 */
+    int edge, m;      /* along a side of a tile: points and inputs; outputs, and the step from tile to tile */
+    int points, outs, taps; /* edge^2, m^2, r^2 */
     int32_t red, vec; /* channels summed over, channels in vectors: of the input and of the output */
     int32_t in_h, in_w, out_h, out_w, pad_h, pad_w;
     int32_t side, cell_h, cell_w; /* images along a side of a large one; pixels from one to the next */
     int32_t tiles_h, tiles_w; /* of a large image */
     int64_t n, tiles;
-    uint8_t order[GY_WINO_POINTS_MAX], filter[GY_WINO_POINTS_MAX]; /* points by filters, and these filters */
     int transposed; /* data gradient: the filter is turned by half a turn, and from output to input channels */
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Weight gradient of convolutions by Winograd's way backward: for each of the points a sum over
- * tiles of outer products, [K x tiles] [tiles x C]. A work item owns a block of K x C of all points and walks the tiles,
- * a strip of them at a time; where there are few blocks, tiles are split too and the parts added in a fixed order. Where several blocks
- * need the same tiles, these are transformed beforehand, in rounds of as many splits as stay in the last cache. */
+/* Weight gradient of convolutions by Winograd's way backward: for each point a sum over tiles of
+ * outer products, [K x tiles] [tiles x C]. A work item owns a block of K x C of all points and
+ * walks the tiles, a strip at a time. Where there are few blocks, tiles are split, too, and the
+ * parts added in a fixed order. Where several blocks need the same tiles, these are transformed
+ * beforehand, in rounds of as many splits as stay in the last cache. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"
@@ -86,7 +87,7 @@ static size_t wgwino_lay_own(const struct wgwino_plan *g, struct wgwino_own *own
 {
     const size_t points = (size_t)g->w.points;
     size_t used = 0;
-    own->u = gy_scratch_take(&used, (size_t)(g->w.filters * g->w.filters) * (size_t)g->u_plane, sizeof(float));
+    own->u = gy_scratch_take(&used, points * (size_t)g->u_plane, sizeof(float));
     own->v = gy_scratch_take(&used, g->round > 0 ? 0 : points * (size_t)g->v_plane, sizeof(float));
     own->m = gy_scratch_take(&used, g->round > 0 ? 0 : points * (size_t)g->m_plane, sizeof(float));
     own->lines = gy_scratch_take(&used, 2 * WGWINO_K * WGWINO_LINES, sizeof *own->lines);
@@ -124,7 +125,7 @@ static void wgwino_inputs(const struct wgwino_job *job, float *v, int64_t first,
     gy_wino_pixels(&g->w, job->x, first, c, d[0]);
     for (int64_t i = 0; i < count; i++) {
         gy_wino_pixels(&g->w, job->x, gy_min64(first + i + 1, g->w.tiles - 1), c, d[(i + 1) % 2]);
-        g->w.kernels->input[0][g->w.dtype](v + i * g->v_pitch, g->v_plane, d[i % 2], d[(i + 1) % 2], cols);
+        g->w.kernels->input[g->w.dtype](v + i * g->v_pitch, g->v_plane, d[i % 2], d[(i + 1) % 2], cols);
     }
 }
 
@@ -154,7 +155,7 @@ static void wgwino_prefetch(const struct wgwino_plan *g, const struct wgwino_own
 {
     const int64_t lines = t->lookahead.step == 1 ? WGWINO_LINES : 1, inputs = call < WGWINO_LINES, last = n + 1 == g->w.points;
     if (g->round == 0) {
-        t->lookahead.first = last ? 0 : g->w.filter[n + 1] * g->u_plane * (int64_t)sizeof(float);
+        t->lookahead.first = last ? 0 : (n + 1) * g->u_plane * (int64_t)sizeof(float);
         t->lookahead.lines = own->lines + from * WGWINO_LINES + (t->dw - own->u) % WGWINO_C * (int64_t)sizeof(float) / GY_CACHE_LINE;
         t->lookahead.count = s->add && !last ? (to - from) * lines : 0;
         return;
@@ -163,7 +164,7 @@ static void wgwino_prefetch(const struct wgwino_plan *g, const struct wgwino_own
     if (t->lookahead.count == 0)
         return;
     t->lookahead.step = 1;
-    t->lookahead.first = g->w.order[n + 1] * (inputs ? g->v_plane : g->m_plane) * (int64_t)sizeof(float);
+    t->lookahead.first = (n + 1) * (inputs ? g->v_plane : g->m_plane) * (int64_t)sizeof(float);
     t->lookahead.lines = own->lines + call * s->count;
 }
 
@@ -172,22 +173,20 @@ static void wgwino_products(const struct wgwino_job *job, const struct wgwino_ow
 {
     const struct wgwino_plan *g = job->g;
     struct gy_outer_tile t = { .x_pitch = g->v_pitch, .at = own->at, .dy_pitch = g->m_pitch, .pixels = s->count,
-                              .dw_pitch = WGWINO_C };
+                              .dw_pitch = WGWINO_C, .add = s->add };
     for (int n = 0; n < g->w.points; n++) {
-        const int64_t xi = g->w.order[n];
-        float *const u = own->u + g->w.filter[n] * g->u_plane;
+        float *const u = own->u + n * g->u_plane;
         int64_t call = 0;
-        t.add = s->add || (n > 0 && g->w.filter[n] == g->w.filter[n - 1]);
         const struct gy_outer_kind *kind = job->cpu->k.outer;
         for (int64_t c = 0; c < s->cols; c += t.cols) {
             while (kind < job->cpu->k.outer + GY_KINDS - 1 && s->cols - c < kind->width)
                 kind++;
-            t.x = s->v + xi * g->v_plane + c;
+            t.x = s->v + n * g->v_plane + c;
             t.cols = gy_min64(kind->width, s->cols - c);
             struct gy_even even = gy_even_tiles(s->rows, kind->rows);
             for (int64_t i = 0, from = 0, to; i < even.tiles; i++, from = to) {
                 to = gy_even_next(&even);
-                t.dy = s->m + xi * g->m_plane + from;
+                t.dy = s->m + n * g->m_plane + from;
                 t.dw = u + from * WGWINO_C + c;
                 t.lookahead.step = kind->width == WGWINO_C ? 1 : WGWINO_LINES;
                 wgwino_prefetch(g, own, s, n, call++, from, to, &t);

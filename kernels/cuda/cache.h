@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.h: compiled kernels kept in files. A file of the cache folder is named by the SHA-256 of everything that it was made of: the
- * kernel's text and all headers, macros, architecture, compiler and its version. It carries the SHA-256 of its own content, is
- * written beside its place and renamed, so that other processes see it whole or not at all; what does not verify counts as absent.
- * A pack is one file with many compiled kernels, for machines without NVRTC: its keys leave the compiler out. */
+/* cache.h: compiled kernels kept in files. A file of the cache folder is named by the SHA-256 of
+ * everything that it was made of: the kernel's text and all headers, macros, architecture, compiler
+ * and its version. It carries the SHA-256 of its own content, is written beside its place and
+ * renamed, so that other processes see it whole or not at all. What does not verify counts as
+ * absent. A pack is one file with many compiled kernels, for machines without NVRTC: its keys leave
+ * the compiler out. */
 #ifndef GY_CUDA_CACHE_H
 #define GY_CUDA_CACHE_H
 #include "kernels/cuda/api.h"

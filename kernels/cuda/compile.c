@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads do nothing but run the compiler; everything that allocates, logs or writes files happens on the calling thread. Options are
- * the same for every kernel: exact arithmetic, fused multiply-add, no debug lines; the architecture is the real one (sm_XX), so
- * that the result is machine code and the driver has nothing left to compile. */
+/* Threads do nothing but run the compiler; everything that allocates, logs or writes files happens
+ * on the calling thread. Options are the same for every kernel: exact arithmetic, fused
+ * multiply-add, no debug lines. The architecture is the real one (sm_XX), so that the result is
+ * machine code and the driver has nothing left to compile. */
 #include "kernels/cuda/compile.h"
 #ifndef GY_NO_CUDA
 #include "engine/base/clock.h"
@@ -260,6 +261,22 @@ static int compile_look_up(struct gy_cuda_compiler *compiler, struct gy_cuda_uni
     return GY_OK;
 }
 
+/* A pack that lacks kernels, of another architecture for example, is named: once, or with what there is no compiler for. */
+static int compile_open(struct gy_cuda_compiler *compiler, int missing, int arch, struct gy_error *err)
+{
+    struct gy_error why = { 0 };
+    char lacks[96] = "";
+    const int status = gy_cuda_load_compiler(compiler->lib, compiler->where, compiler->log, &why);
+    if (compiler->pack.count)
+        snprintf(lacks, sizeof lacks, "the pack of %d kernels lacks %d that sm_%d needs", compiler->pack.count, missing, arch);
+    if (status != GY_OK)
+        return GY_FAIL(err, status, "%s%s%s", lacks, lacks[0] ? ", and " : "", why.text);
+    if (lacks[0] && !compiler->lacked)
+        gy_log_write(compiler->log, GY_LOG_WARN, "%s; they are compiled", lacks);
+    compiler->lacked = 1;
+    return GY_OK;
+}
+
 GY_INT int gy_cuda_compile(struct gy_cuda_compiler *compiler, struct gy_cuda_unit *const *units, int count, struct gy_error *err)
 {
     int missing = 0;
@@ -270,7 +287,7 @@ GY_INT int gy_cuda_compile(struct gy_cuda_compiler *compiler, struct gy_cuda_uni
         }
     if (missing == 0)
         return GY_OK;
-    GY_TRY(gy_cuda_load_compiler(compiler->lib, compiler->where, compiler->log, err));
+    GY_TRY(compile_open(compiler, missing, units[0]->arch, err));
     for (int i = 0; i < count; i++) {
         if (units[i]->origin != GY_CUDA_MISSING)
             continue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* compile.h: units of compilation, a kernel file with one set of macros for one architecture, become machine code: from a pack, from
- * the cache folder, or by NVRTC, all that are missing at once in parallel threads. */
+/* compile.h: units of compilation, a kernel file with one set of macros for one architecture,
+ * become machine code: from a pack, from the cache folder, or by NVRTC, all that are missing at
+ * once in parallel threads. */
 #ifndef GY_CUDA_COMPILE_H
 #define GY_CUDA_COMPILE_H
 #include "kernels/cuda/cache.h"
@@ -27,6 +28,7 @@ struct gy_cuda_compiler {
     struct gy_cuda_pack pack;
     const struct gy_log *log;
     int threads;                      /* 0: one a processor */
+    int lacked;                       /* it was said what the pack lacks */
     int ptx;                          /* 1: images are PTX text, for people; neither cache nor pack is used */
     unsigned char emulator[32];       /* SHA-256 of the emulator's library, part of the keys; else zeros */
 };

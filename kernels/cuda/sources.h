@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sources.h: the texts that are compiled at run time: .cu and .cuh files and the headers that they share with the host. */
+/* sources.h: the texts that are compiled at run time: .cu and .cuh files and the headers that they
+ * share with the host. */
 #ifndef GY_CUDA_SOURCES_H
 #define GY_CUDA_SOURCES_H
 #include "engine/base/base.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The time of an op on the device: its launches, repeated, are captured into a graph, so that the host is not in the way of short
- * kernels; the graph runs once to warm up and once between two events. */
+/* The time of an op on the device: its launches, repeated, are captured into a graph, so that the
+ * host is not in the way of short kernels. The graph runs once to warm up and once between two
+ * events. */
 #include "kernels/cuda/timing.h"
 #include "kernels/cuda/cuda_state.h"
 #include "kernels/cuda/plans.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* variant_row.h: one way of doing an op on the device. A row says for which op code, architectures
- * and types it is made, whether it fits the op's shape, which file holds its kernels, which facts of
- * the op become macros, and how the grid is cut. Everything here is a pure function of op and
+ * and types it is made, whether it fits the op's shape, which file holds its kernels, which facts
+ * of the op become macros, and how the grid is cut. Everything here is a pure function of op and
  * device: no memory is taken. */
 #ifndef GY_CUDA_VARIANT_ROW_H
 #define GY_CUDA_VARIANT_ROW_H

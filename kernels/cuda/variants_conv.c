@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the convolutions. How a tile, a slice or a chunk is cut follows from the op's shape alone, never from the
- * device: what is summed in which order is the same on every card. Rows whose name has a tile are for 'gyre tune';
- * the one without, behind them, takes the tile that the shape suggests. */
+/* Rows of the convolutions. How a tile, a slice or a chunk is cut follows from the op's shape
+ * alone, never from the device: what is summed in which order is the same on every card. Rows whose
+ * name has a tile are for 'gyre tune'; the one without, behind them, takes the tile that the shape
+ * suggests. */
 #include "kernels/cuda/variants_conv.h"
 
 #define CONV_THREADS 256
@@ -239,7 +240,6 @@ static void conv_ffma_cut(const struct gy_op *op, const struct gy_cuda_device *d
 CONV_FFMA_CUT(0)
 CONV_FFMA_CUT(1)
 CONV_FFMA_CUT(2)
-#undef CONV_FFMA_CUT
 
 /* ---- groups of few channels ---- */
 
@@ -450,7 +450,6 @@ static void conv_mma_cut(const struct gy_op *op, const struct gy_cuda_device *de
 CONV_MMA_CUT(0)
 CONV_MMA_CUT(1)
 CONV_MMA_CUT(2)
-#undef CONV_MMA_CUT
 
 /* ---- wgmma ---- */
 
@@ -652,7 +651,6 @@ static void conv_wgmma_cut_low(const struct gy_op *op, const struct gy_cuda_devi
 CONV_WGMMA_CUT(64)
 CONV_WGMMA_CUT(128)
 CONV_WGMMA_CUT(256)
-#undef CONV_WGMMA_CUT
 
 #define CONV_ALL (1u << GY_F32 | 1u << GY_BF16 | 1u << GY_F16)
 #define CONV_HALVES (1u << GY_BF16 | 1u << GY_F16)

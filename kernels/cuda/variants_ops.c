@@ -61,7 +61,6 @@ CUT_FLAT(act, "flat_act", "FLAT_ACT")
 CUT_FLAT(act_bwd, "flat_back", "FLAT_ACT_BWD")
 CUT_FLAT(add, "flat_add", "FLAT_ADD")
 CUT_FLAT(add_bwd, "flat_back", "FLAT_ADD_BWD")
-#undef CUT_FLAT
 
 static void cut_dropout(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which NUMA node and which socket a process runs on: those in which all the processors lie that it may use. And which processors are its own
- * among several processes: they stand in the order of sockets, nodes and cores, which is not that of their numbers everywhere, and the order is
- * cut. */
+/* Which NUMA node and which socket a process runs on: those in which all the processors lie that it
+ * may use. And which processors are its own among several processes: they stand in the order of
+ * sockets, nodes and cores, which is not that of their numbers everywhere, and the order is cut. */
 #include "net/comm/affinity.h"
 #include "engine/base/file_line.h"
 #include "engine/base/text.h"
@@ -114,5 +114,3 @@ GY_INT int gy_net_affinity_share(const char *root, const struct gy_pin_set *allo
     gy_alloc_free(alloc, list, bytes);
     return count > 0 ? GY_OK : GY_FAIL(err, GY_E_UNSUPPORTED, "the system does not say which processors this process may use");
 }
-
-#undef AFFINITY_NODES

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* boot.h: how the ranks of a job find each other. Rank 0 listens on one address; every other rank connects to it, both prove that they
- * know the job's key, and from then on rank 0 gathers and spreads what ranks must know of each other (a star: control only, no data). Before
- * anything else it compares what must be equal everywhere and names the field and the rank that differ. */
+/* boot.h: how the ranks of a job find each other. Rank 0 listens on one address; every other rank
+ * connects to it, both prove that they know the job's key, and from then on rank 0 gathers and
+ * spreads what ranks must know of each other (a star: control only, no data). Before anything else
+ * it compares what must be equal everywhere and names the field and the rank that differ. */
 #ifndef GY_NET_BOOT_H
 #define GY_NET_BOOT_H
 #include "engine/base/mem.h"
 #include "net/transport/auth.h"
 
-#define GY_NET_FIELDS 16
 #define GY_NET_BLOB_MOST (1 << 22)
 
 /* Where a process stands in its job, from the first launcher that left its variables: GYRE_RANK ..., Open MPI, PMI, Slurm, torchrun. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What was measured is kept as a line of text in the cache folder, one file for each pair of hosts and transport. */
+/* What was measured is kept as a line of text in the cache folder, one file for each pair of hosts
+ * and transport. */
 #include "net/comm/choice.h"
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
@@ -115,5 +116,3 @@ GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boo
     *out = word.choice;
     return GY_OK;
 }
-
-#undef CHOICE_DAY

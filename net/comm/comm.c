@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rank makes an open file without a name and tells its number in the host; the first rank of a host keeps its own, the others open that
- * one through /proc and give theirs back. So nothing is left behind, whoever dies. */
+/* Each rank makes an open file without a name and tells its number in the host. The first rank of a
+ * host keeps its own, the others open that one through /proc and give theirs back. So nothing is
+ * left behind, whoever dies. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -228,11 +229,8 @@ static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, 
         w->own.count = 0;
     if (w->counted) /* what was measured is none of the job's */
         memset(gy_net_counted_sent(w->counted), 0, (size_t)w->place.ranks * sizeof(int64_t));
-    const int between = w->place.ranks - c->firm - 1, most = c->spared_most < 0 ? between
-                                                                                : c->spared_most;
     const struct gy_net_failure_config guard = { .boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board,
-                                                .wait_ns = c->wait_ns, .spared = between,
-                                                .spared_most = most };
+                                                .wait_ns = c->wait_ns, .firm = c->firm };
     return gy_net_failure_open(&w->guard, &guard, &w->alloc, err);
 }
 
@@ -414,6 +412,12 @@ GY_INT void gy_net_comm_fail(struct gy_net_comm *w)
 {
     if (w)
         gy_net_failure_fail(w->guard);
+}
+
+GY_INT void gy_net_comm_spare(struct gy_net_comm *w)
+{
+    if (w)
+        gy_net_failure_spare(w->guard);
 }
 
 GY_INT int gy_net_comm_spared(const struct gy_net_comm *w, int rank, const char **text)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* comm.h: a process among the ranks of its job: where it stands, the connections, who is near, the memory of its host. Opening it is a
- * collective: all ranks do it, and all of them fail when one does. */
+/* comm.h: a process among the ranks of its job: where it stands, the connections, who is near, the
+ * memory of its host. Opening it is a collective: all ranks do it, and all of them fail when one
+ * does. */
 #ifndef GY_NET_COMM_H
 #define GY_NET_COMM_H
 #include "net/comm/inter_host.h"
@@ -19,9 +20,7 @@ struct gy_net_comm_config {
     struct gy_net_boot *boot; /* NULL, or of a meeting (reform.h), the world's from then on */
     struct gy_net_launcher place; /* what it settled; ranks 0: what the launcher says */
     struct gy_net_boot_config *met; /* NULL, or out: how the ranks met, with the job's key */
-    /* Of the ranks between the first one and the last `firm` ones, so many at most may be lost
-     * without an end of the job; -1: all of them. */
-    int firm, spared_most;
+    int firm;               /* as in failure.h */
     int blocks;             /* where hosts do not have 1, 2, 4 ... ranks each, every rank counts as a
                              * host, and sums follow the blocks of shards (schedule_blocks.c) */
     int bind;               /* this process keeps to its part of the host's processors */
@@ -81,6 +80,8 @@ GY_INT const int64_t *gy_net_comm_sent(const struct gy_net_comm *world);
 GY_INT void gy_net_comm_enter(struct gy_net_comm *world);
 GY_INT void gy_net_comm_fail(struct gy_net_comm *world); /* as gy_net_failure_fail; NULL is fine */
 GY_INT int gy_net_comm_check(struct gy_net_comm *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
+/* As gy_net_failure_spare; NULL is fine. */
+GY_INT void gy_net_comm_spare(struct gy_net_comm *world);
 /* As gy_net_failure_spared; NULL is fine. */
 GY_INT int gy_net_comm_spared(const struct gy_net_comm *world, int rank, const char **text);
 /* This rank has found what ends the job, as gy_net_failure_tell; NULL is fine. */

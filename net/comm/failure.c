@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread sleeps in poll until a message, the next sign of life, or its end. Its own delays are no silence of others: after a pause of
- * this process everybody begins anew. */
+/* The thread sleeps in poll until a message, the next sign of life, or its end. Its own delays are
+ * no silence of others: after a pause of this process everybody begins anew. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -83,8 +83,8 @@ struct gy_net_failure {
     int through, told, ended;  /* this rank is (atomic); has said so; all are (atomic) */
     int found, found_told;     /* this rank has found what ends the job (atomic; found_text is written before); has said so */
     char text[FAILURE_TEXT], found_text[FAILURE_TEXT];
-    struct failure_spare *spare; /* [spared], of the ranks from 1 on */
-    int spared, spared_most, spared_gone;
+    struct failure_spare *spare; /* [ranks] */
+    int firm, spares;          /* spares: they may be lost by now (atomic) */
 };
 
 enum failure_cut { FAILURE_WHOLE, FAILURE_CUT_NOW, FAILURE_CUT_TOLD };
@@ -142,7 +142,7 @@ static void failure_decide(struct gy_net_failure *g, const char *text)
 /* Forgets all that was heard of a rank that may be lost. */
 static void failure_forget(struct gy_net_failure *g, int rank, const char *text)
 {
-    struct failure_spare *const spare = &g->spare[rank - 1];
+    struct failure_spare *const spare = &g->spare[rank];
     int kept = 0;
     gy_text_copy(spare->text, sizeof spare->text, text);
     __atomic_store_n(&spare->gone, 1, __ATOMIC_RELEASE);
@@ -152,13 +152,18 @@ static void failure_forget(struct gy_net_failure *g, int rank, const char *text)
     g->pairs = kept;
 }
 
+static int failure_is_firm(const struct gy_net_failure *g, int rank)
+{
+    return g->firm < 1 || rank < g->firm || rank >= g->ranks;
+}
+
 /* Rank 0: may the job go on without it? All are told. */
 static int failure_spares(struct gy_net_failure *g, int rank, const char *text)
 {
     struct failure_message m = { .kind = FAILURE_SPARED, .rank = rank };
-    if (g->rank != 0 || rank < 1 || rank > g->spared || g->spared_gone == g->spared_most)
+    const int now = __atomic_load_n(&g->spares, __ATOMIC_ACQUIRE);
+    if (g->rank != 0 || failure_is_firm(g, rank) || !now)
         return 0;
-    g->spared_gone++;
     failure_forget(g, rank, text);
     g->peers[rank - 1].state = FAILURE_FORGOTTEN;
     g->peers[rank - 1].through = 1;
@@ -346,7 +351,7 @@ static void failure_take(struct gy_net_failure *g, struct failure_peer *peer)
     peer->through |= m.kind == FAILURE_THROUGH;
     if (m.kind == FAILURE_LOST && g->rank > 0)
         failure_decide(g, m.text);
-    if (m.kind == FAILURE_SPARED && g->rank > 0 && m.rank >= 1 && m.rank <= g->spared)
+    if (m.kind == FAILURE_SPARED && g->rank > 0 && !failure_is_firm(g, m.rank))
         failure_forget(g, m.rank, m.text);
     if (m.kind == FAILURE_FOUND && g->rank == 0)
         failure_decide(g, m.text);
@@ -550,7 +555,7 @@ static int failure_fill(struct gy_net_failure *g, uint64_t *board, struct gy_err
     g->peers = gy_alloc_take(&g->alloc, (size_t)g->count, sizeof *g->peers);
     g->polled = gy_alloc_take(&g->alloc, (size_t)g->count + FAILURE_WATCHED + 1, sizeof *g->polled);
     g->cut = gy_alloc_take(&g->alloc, (size_t)g->ranks, sizeof *g->cut);
-    g->spare = gy_alloc_take(&g->alloc, (size_t)g->spared + 1, sizeof *g->spare);
+    g->spare = gy_alloc_take(&g->alloc, (size_t)g->ranks, sizeof *g->spare);
     if (!g->peers || !g->polled || !g->cut || !g->spare)
         return GY_NOMEM(err, "the guard of the ranks", (size_t)g->count * sizeof *g->peers);
     for (int i = 0; i < g->count; i++)
@@ -576,7 +581,7 @@ static void failure_free(struct gy_net_failure *g)
     gy_alloc_free(&alloc, g->peers, (size_t)g->count * sizeof *g->peers);
     gy_alloc_free(&alloc, g->polled, ((size_t)g->count + FAILURE_WATCHED + 1) * sizeof *g->polled);
     gy_alloc_free(&alloc, g->cut, (size_t)g->ranks * sizeof *g->cut);
-    gy_alloc_free(&alloc, g->spare, ((size_t)g->spared + 1) * sizeof *g->spare);
+    gy_alloc_free(&alloc, g->spare, (size_t)g->ranks * sizeof *g->spare);
     gy_alloc_free(&alloc, g, sizeof *g);
 }
 
@@ -586,7 +591,7 @@ GY_INT int gy_net_failure_open(struct gy_net_failure **out, const struct gy_net_
     if (!g)
         return GY_NOMEM(err, "the guard of the ranks", sizeof *g);
     *g = (struct gy_net_failure){ .alloc = *alloc, .boot = c->boot, .all = c->all, .rank = c->rank, .ranks = c->ranks, .wait_ns = c->wait_ns,
-                                 .spared = c->spared, .spared_most = c->spared_most,
+                                 .firm = c->firm,
                                  .count = c->rank == 0 ? c->ranks - 1 : 1, .wake = {-1, -1}, .watch = {{-1, -1}, {-1, -1}} };
     g->entered = &g->alone;
     const int status = failure_fill(g, c->board, err);
@@ -616,7 +621,9 @@ GY_INT int gy_net_failure_end(struct gy_net_failure *g, struct gy_error *err)
     failure_wake(g);
     while (!__atomic_load_n(&g->ended, __ATOMIC_ACQUIRE)) {
         gy_net_failure_wait(g);
-        GY_TRY(gy_net_failure_lost(g, err));
+        const int status = gy_net_failure_lost(g, err);
+        if (status != GY_OK) /* whoever left when all were through is not lost */
+            return __atomic_load_n(&g->ended, __ATOMIC_ACQUIRE) ? GY_OK : status;
         nanosleep(&moment, NULL);
     }
     return GY_OK;
@@ -663,13 +670,17 @@ GY_INT void gy_net_failure_beat(struct gy_net_failure *g, struct gy_net_beat *be
     __atomic_store_n(&g->beat, beat, __ATOMIC_RELEASE);
 }
 
+GY_INT void gy_net_failure_spare(struct gy_net_failure *g)
+{
+    __atomic_store_n(&g->spares, 1, __ATOMIC_RELEASE);
+}
+
 GY_INT int gy_net_failure_spared(const struct gy_net_failure *g, int rank, const char **text)
 {
-    if (rank < 1 || rank > g->spared || !__atomic_load_n(&g->spare[rank - 1].gone,
-                                                         __ATOMIC_ACQUIRE))
+    if (failure_is_firm(g, rank) || !__atomic_load_n(&g->spare[rank].gone, __ATOMIC_ACQUIRE))
         return 0;
     if (text)
-        *text = g->spare[rank - 1].text;
+        *text = g->spare[rank].text;
     return 1;
 }
 

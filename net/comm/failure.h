@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* failure.h: notices that a rank is gone. A thread of each rank sends a sign of life to rank 0, and rank 0 to all, over the connections of
- * boot.h, which belong to it from then on. A process that dies is noticed at once, by the end of its connection, and on its own host by
- * the system's word (pidfd), should a child of it keep the connection open; one that stands still or cannot be reached, after
- * GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has the same sentence; without rank 0 each rank says
- * that of rank 0. Who leaves in peace says so, with the number of sums that it took part in: it is lost only when somebody begins another,
- * or waits for all to be through (gy_net_failure_end). Who has failed in a sum says that as well, and is lost at once: others may wait in the
- * same sum, which it has entered. Without that wait a rank may be gone while another still waits for the last sum, and
- * nobody is left who notices that a third one stands still.
+/* failure.h: notices that a rank is gone. A thread of each rank sends a sign of life to rank 0, and
+ * rank 0 to all, over the connections of boot.h, which belong to it from then on. A process that
+ * dies is noticed at once, by the end of its connection, and on its own host by the system's word
+ * (pidfd), should a child of it keep the connection open; one that stands still or cannot be
+ * reached, after GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has
+ * the same sentence. Without rank 0 each rank says that of rank 0. Who leaves in peace says so,
+ * with the number of sums that it took part in: it is lost only when somebody begins another, or
+ * waits for all to be through (gy_net_failure_end). Who has failed in a sum says that as well, and
+ * is lost at once: others may wait in the same sum, which it has entered. Without that wait a rank
+ * may be gone while another still waits for the last sum, and nobody is left who notices that a
+ * third one stands still.
  *
- * A rank whose process lives may be late, and nobody is lost for that before wait_ns. Each sign of life says how long ago the rank's own thread was
- * last seen to begin a sum or to wait. When some rank waits and for wait_ns none has begun another sum, rank 0 blames the one that was away longest: never one
- * that waits. Ranks also say to whom their data does not come through any more; rank 0 gathers that for GUARD_GATHER_NS and blames the rank that
- * most of it is about, or both where it is about two alone.
+ * A rank whose process lives may be late, and nobody is lost for that before wait_ns. Each sign of
+ * life says how long ago the rank's own thread was last seen to begin a sum or to wait. When some
+ * rank waits and for wait_ns none has begun another sum, rank 0 blames the one that was away
+ * longest: never one that waits. Ranks also say to whom their data does not come through any more.
+ * Rank 0 gathers that for GUARD_GATHER_NS and blames the rank that most of it is about, or both
+ * where it is about two alone.
  *
- * Ranks of one host count their sums in memory that all of them see, so that the sentence is exact there; of other hosts it tells what
- * the last sign of life said. */
+ * Ranks of one host count their sums in memory that all of them see, so that the sentence is exact
+ * there. Of other hosts it tells what the last sign of life said. */
 #ifndef GY_NET_FAILURE_H
 #define GY_NET_FAILURE_H
 #include "net/comm/boot.h"
@@ -30,8 +35,7 @@ struct gy_net_failure_config {
     int rank, ranks;
     void *board;                       /* GY_NET_BOARD_BYTES that the ranks of this host share, zeroed; or NULL */
     int64_t wait_ns;                   /* how long ranks that live wait for each other; 0: for ever */
-    /* Of the ranks 1 .. spared, so many at most may be lost without an end of the job. */
-    int spared, spared_most;
+    int firm;                          /* ranks from here on may be spared; 0: none */
 };
 
 /* Signs of life of this rank: the clock at its thread's last turn, of which there are four a second
@@ -54,6 +58,9 @@ GY_INT void gy_net_failure_tell(struct gy_net_failure *guard, const char *text);
 GY_INT void gy_net_failure_cut(struct gy_net_failure *guard, int rank); /* no data comes through between this rank and that one; again is fine */
 /* This rank is through with its sums: GY_OK when all are, GY_E_PEER with the sentence when one is lost or has left before. Blocks; once. */
 GY_INT int gy_net_failure_end(struct gy_net_failure *guard, struct gy_error *err);
+/* From now on ranks may be lost without an end of the job: those from config.firm on. Of rank 0,
+ * which decides. */
+GY_INT void gy_net_failure_spare(struct gy_net_failure *guard);
 GY_INT void gy_net_failure_wait(struct gy_net_failure *guard); /* this rank's own thread waits: said again and again */
 /* Is it one of those that may be lost, and is? *text (may be NULL): its sentence. Any thread. */
 GY_INT int gy_net_failure_spared(const struct gy_net_failure *guard, int rank, const char **text);

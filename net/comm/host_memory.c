@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The mapping: one line a rank with the number of the meeting that it has reached; two slots a rank for small buffers, used in turn; then
- * the ranks' buffers. A meeting: write one's number, then wait until every other is at least there. A rank that waits looks a while, then
- * gives its processor away, so that more ranks than processors work too.
+/* The mapping: one line a rank with the number of the meeting that it has reached; two slots a rank
+ * for small buffers, used in turn; then the ranks' buffers. A meeting: write one's number, then
+ * wait until every other is at least there. A rank that waits looks a while, then gives its
+ * processor away, so that more ranks than processors work too.
  *
- * A sum that was begun goes through three numbers: a rank's `ready` passes it when its buffer is ready, `done` when it has summed its slice;
- * with all ranks' `done` past it, it is there. Both only grow, each is written by one rank alone. With a level above, a slice is summed
- * into this rank's own buffer, where that level works on it, and copied into the others' when it is there; where the result is shared
- * the level works on the slice in it, and nothing is copied. The result's place is that of a further rank's buffers. */
+ * A sum that was begun goes through three numbers: a rank's `ready` passes it when its buffer is
+ * ready, `done` when it has summed its slice. With all ranks' `done` past it, it is there. Both
+ * only grow, each is written by one rank alone. With a level above, a slice is summed into this
+ * rank's own buffer, where that level works on it, and copied into the others' when it is there.
+ * Where the result is shared the level works on the slice in it, and nothing is copied. The
+ * result's place is that of a further rank's buffers. */
 #include <sched.h>
 
 #include "engine/base/clock.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The mapping: a line a rank with the number of sums that it is ready for and that it has done its share of; then the groups' own mappings.
- * A part's owners divide it among themselves again: each sums its share of all their buffers and writes the sum into all of them. */
+/* The mapping: a line a rank with the number of sums that it is ready for and that it has done its
+ * share of; then the groups' own mappings. A part's owners divide it among themselves again: each
+ * sums its share of all their buffers and writes the sum into all of them. */
 #include "net/schedule/add.h"
 #include "net/schedule/builders.h"
 #include "net/comm/host_sockets.h"
@@ -222,8 +223,3 @@ GY_INT void gy_net_host_sockets_clear(struct gy_net_host_sockets *s)
     memset(s->line, 0, sizeof *s->line);
     gy_net_host_clear(s->node);
 }
-
-#undef HOST_SOCKETS_FLIGHTS
-#undef HOST_SOCKETS_STRIP
-#undef HOST_SOCKETS_DEPTH
-#undef HOST_SOCKETS_PAGE

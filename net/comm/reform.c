@@ -148,6 +148,12 @@ static int reform_take(int fd, const unsigned char key[GY_NET_KEY_BYTES], void *
     return GY_FAIL(err, GY_E_PEER, "a paper's code is wrong");
 }
 
+static int reform_is_address(const struct gy_net_endpoint *at)
+{
+    return at->count > 0 && at->count <= sizeof at->bytes && gy_net_endpoint_port(at) > 0 &&
+           gy_net_endpoint_same_host(at, at);
+}
+
 /* ---- calling ---- */
 
 enum reform_answer { REFORM_GONE, REFORM_SILENT, REFORM_BROKE, REFORM_LET_IN };
@@ -218,17 +224,39 @@ static int reform_adopt(struct gy_net_reform *f, int rank, const struct gy_net_b
     return f->count == 1 ? GY_OK : gy_net_boot_adopt(boot, &c, links, &f->alloc, err);
 }
 
+static int reform_is_member(const struct gy_net_member *m)
+{
+    return m->id >= 0 && m->id < GY_NET_MEMBER_IDS && reform_is_address(&m->at);
+}
+
+/* Who wrote it has the job's key, and may be of another build all the same. */
+static int reform_is_verdict(const struct gy_net_reform *f, const struct reform_verdict *v)
+{
+    if (v->count == 0)
+        return memchr(v->text, 0, sizeof v->text) != NULL;
+    if (v->count < 0 || v->count > GY_NET_MEMBERS || v->rank < 1 || v->rank >= v->count)
+        return 0;
+    for (int r = 0; r < v->count; r++)
+        if (!reform_is_member(&v->member[r]))
+            return 0;
+    return v->member[v->rank].id == f->config.id;
+}
+
 static int reform_await_verdict(struct gy_net_reform *f, struct reform_guest *link,
                                 int64_t deadline, struct gy_net_boot **boot,
                                 struct gy_net_launcher *place, struct gy_error *err)
 {
     struct reform_verdict v;
-    const int status = reform_take(link->link.fd, link->paper, &v, sizeof v, deadline, err);
-    const int seat = v.count <= GY_NET_MEMBERS && v.rank > 0 && v.rank < v.count;
-    if (status != GY_OK || !seat) {
+    int status = reform_take(link->link.fd, link->paper, &v, sizeof v, deadline, err);
+    if (status != GY_OK)
+        status = GY_E_PEER;
+    else if (!reform_is_verdict(f, &v))
+        status = GY_FAIL(err, GY_E_PEER, "a verdict on who goes on is none");
+    else if (v.count == 0)
+        status = GY_FAIL(err, GY_E_STATE, "%s", v.text);
+    if (status != GY_OK) {
         close(link->link.fd);
-        v.text[sizeof v.text - 1] = 0;
-        return status != GY_OK ? GY_E_PEER : GY_FAIL(err, GY_E_STATE, "%s", v.text);
+        return status;
     }
     f->count = v.count;
     memcpy(f->member, v.member, sizeof f->member);
@@ -325,8 +353,14 @@ static struct reform_guest *reform_next(struct gy_net_reform *f, const unsigned 
 static int reform_card(struct reform_guest *g)
 {
     const int64_t deadline = gy_clock_ns() + REFORM_CARD_NS;
-    return g->at.count > 0 ||
-           reform_take(g->link.fd, g->paper, &g->at, sizeof g->at, deadline, NULL) == GY_OK;
+    struct gy_net_endpoint at;
+    if (g->at.count > 0)
+        return 1;
+    if (reform_take(g->link.fd, g->paper, &at, sizeof at, deadline, NULL) != GY_OK ||
+        !reform_is_address(&at))
+        return 0;
+    g->at = at;
+    return 1;
 }
 
 /* Who comes, in the order of the new ranks. A card that is late keeps its sender out. Returns how
@@ -422,10 +456,10 @@ static int reform_fail_address(const char *host, int port, struct gy_error *err)
 }
 
 GY_INT int gy_net_reform_join(struct gy_net_reform *f, const char *host, int port,
-                              struct gy_net_boot **boot, struct gy_net_launcher *place,
-                              struct gy_error *err)
+                              int64_t patience, struct gy_net_boot **boot,
+                              struct gy_net_launcher *place, struct gy_error *err)
 {
-    const int64_t deadline = gy_clock_ns() + f->config.wait_ns;
+    const int64_t deadline = gy_clock_ns() + f->config.wait_ns, late = gy_clock_ns() + patience;
     struct gy_net_endpoint at;
     struct reform_guest link;
     int fd = -1;
@@ -435,8 +469,8 @@ GY_INT int gy_net_reform_join(struct gy_net_reform *f, const char *host, int por
     if (known < 0)
         return reform_fail_address(host, port, err);
     for (enum reform_answer answer = REFORM_SILENT; answer != REFORM_LET_IN;) {
-        answer = reform_call(f, &at, deadline - gy_clock_ns(), &link);
-        if (answer == REFORM_GONE || gy_clock_ns() > deadline)
+        answer = reform_call(f, &at, late - gy_clock_ns(), &link);
+        if (answer == REFORM_GONE || (answer != REFORM_LET_IN && gy_clock_ns() > late))
             return GY_FAIL(err, GY_E_PEER, "the job at %s port %d is gone: nobody lets this "
                            "process in", host, port);
         if (answer != REFORM_LET_IN)
@@ -456,14 +490,14 @@ GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint
     return known < 0 ? reform_fail_address(host, port, err) : GY_OK;
 }
 
-GY_INT int gy_net_reform_look(struct gy_net_reform *f)
+GY_INT int gy_net_reform_look(struct gy_net_reform *f, int present)
 {
     int wait = 0;
     if (reform_serve(f, gy_clock_ns(), NULL) != GY_OK)
         return 0;
     for (int i = 0; i < GY_NET_MEMBERS; i++)
         wait += f->guest[i].link.fd >= 0;
-    return f->count < f->config.most ? wait : 0;
+    return present < f->config.most ? wait : 0;
 }
 
 GY_INT struct gy_net_member gy_net_reform_self(const struct gy_net_reform *f)
@@ -480,6 +514,19 @@ GY_INT void gy_net_reform_know(struct gy_net_reform *f, const struct gy_net_memb
         f->index = members[i].id == f->config.id ? i : f->index;
     if (f->index == 0)
         reform_write_board(f);
+}
+
+/* On its own port, or, where somebody has that, on any. */
+static int reform_listen(struct gy_net_reform *f, struct gy_error *err)
+{
+    char text[REFORM_BOARD], host[REFORM_BOARD];
+    int port;
+    gy_net_endpoint_text(&f->config.at, text, sizeof text);
+    if (f->config.port > 0 && gy_net_address(text, host, sizeof host, &port, NULL) == GY_OK &&
+        gy_net_listen(host, f->config.port, &f->listener, &port, NULL) == GY_OK &&
+        gy_net_endpoint_own(f->listener, &f->own) == 0)
+        return GY_OK;
+    return gy_net_listen_at(&f->config.at, &f->listener, &f->own, err);
 }
 
 GY_INT int gy_net_reform_open(struct gy_net_reform **out,
@@ -499,7 +546,7 @@ GY_INT int gy_net_reform_open(struct gy_net_reform **out,
     memcpy(f->called.key, config->key, sizeof f->called.key);
     f->calls = f->called;
     f->calls.rank = config->id + 1;
-    int status = gy_net_listen_at(&config->at, &f->listener, &f->own, err);
+    int status = reform_listen(f, err);
     if (status == GY_OK) {
         const struct gy_net_callers_config callers = { .listener = f->listener, .wake = -1,
                                                        .self = &f->called, .take = reform_let_in,
@@ -512,6 +559,19 @@ GY_INT int gy_net_reform_open(struct gy_net_reform **out,
     else
         gy_net_reform_close(f);
     return status;
+}
+
+GY_INT void gy_net_reform_give_up(const struct gy_net_reform *f)
+{
+    static const char none[REFORM_BOARD];
+    char own[REFORM_BOARD] = "", said[REFORM_BOARD] = "";
+    if (!f || f->config.board < 0)
+        return;
+    gy_net_endpoint_text(&f->own, own, sizeof own);
+    const ssize_t bytes = pread(f->config.board, said, sizeof said, 0);
+    if (bytes == (ssize_t)sizeof said && memcmp(own, said, sizeof said) == 0 &&
+        pwrite(f->config.board, none, sizeof none, 0) < 0)
+        return; /* then newcomers find that nobody listens */
 }
 
 GY_INT void gy_net_reform_close(struct gy_net_reform *f)

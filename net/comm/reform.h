@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* reform.h: the ranks of a job come together again when one is lost, without a launcher. Each keeps
  * a socket on which the others can call it, and a list of all: the members. After a loss the first
- * of the list that lives gathers those that live, settles who goes on, and tells them; what is
+ * of the list that lives gathers those that live, settles who goes on, and tells them. What is
  * between them then is a boot (boot.h) as at the start. Strangers with the job's key, which were
  * lost before or are new, may join.
  *
@@ -21,7 +21,8 @@ struct gy_net_reform_config {
     int id;                     /* of this process, for its life, and of no other: below
                                  * GY_NET_MEMBER_IDS */
     int least, most;            /* members that a job needs, and may have */
-    struct gy_net_endpoint at;  /* the address on which it listens; any port */
+    struct gy_net_endpoint at;  /* the address on which it listens */
+    int port;                   /* and the port, where it is free; else, and with 0: any */
     int64_t wait_ns;            /* how long a newcomer waits */
     int board;                  /* an open file into which who leads writes its address, or -1 */
 };
@@ -37,6 +38,8 @@ GY_INT int gy_net_reform_open(struct gy_net_reform **out,
                               const struct gy_net_reform_config *config,
                               const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_net_reform_close(struct gy_net_reform *reform); /* NULL is fine */
+/* Before that, where the job has failed: who leads takes its address from the board. NULL is fine. */
+GY_INT void gy_net_reform_give_up(const struct gy_net_reform *reform);
 GY_INT struct gy_net_member gy_net_reform_self(const struct gy_net_reform *reform);
 /* Who they are as the job starts, in the order of their ranks; this process is one. */
 GY_INT void gy_net_reform_know(struct gy_net_reform *reform, const struct gy_net_member *members,
@@ -49,11 +52,13 @@ GY_INT int gy_net_reform_meet(struct gy_net_reform *reform, struct gy_net_boot *
 /* The address by which this process reaches another: where it can be reached itself. */
 GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint *out,
                               struct gy_error *err);
-/* A newcomer: waits at the member that leads until it is let in. */
+/* A newcomer: waits at the member that leads until it is let in. GY_E_PEER: nobody listens there,
+ * who does has not answered for patience ns, or was lost. */
 GY_INT int gy_net_reform_join(struct gy_net_reform *reform, const char *host, int port,
-                              struct gy_net_boot **boot, struct gy_net_launcher *place,
-                              struct gy_error *err);
-/* Of who leads, between two meetings: how many wait to be let in and can be. Does not wait. */
-GY_INT int gy_net_reform_look(struct gy_net_reform *reform);
+                              int64_t patience, struct gy_net_boot **boot,
+                              struct gy_net_launcher *place, struct gy_error *err);
+/* Of who leads, between two meetings: how many wait to be let in and can be, beside the `present`
+ * members that live. Does not wait. */
+GY_INT int gy_net_reform_look(struct gy_net_reform *reform, int present);
 
 #endif

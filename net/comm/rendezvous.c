@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of a host: "KEY PORT PID\n", made under another name and renamed, so that it is whole when it is seen. A file whose process is
- * gone is a leftover. Its name comes from the job, that of its folder from the user, and that lies where every process of the host looks: also
- * others', so nothing is opened there that could make this process wait, and what is not this user's is not used. */
+/* The file of a host: "KEY PORT PID\n", made under another name and renamed, so that it is whole
+ * when it is seen. A file whose process is gone is a leftover. Its name comes from the job, that of
+ * its folder from the user, and that lies where every process of the host looks: also others', so
+ * nothing is opened there that could make this process wait, and what is not this user's is not
+ * used. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

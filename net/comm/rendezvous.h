@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rendezvous.h: how the ranks of a job come to one address and one key. Three ways, the first that is there:
+/* rendezvous.h: how the ranks of a job come to one address and one key. Three ways, the first that
+ * is there:
  *     GYRE_KEY_FD      our own launcher: the key comes through a pipe, rank 0 inherits the listening socket or is told its port
  *     GYRE_KEY_FILE    a file of 64 hexadecimal digits that only its owner may read, and an address from the launcher's variables
  *     one host         rank 0 leaves address and key in a file in shared memory, in a folder that only its user may enter; the others of the

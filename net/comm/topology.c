@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A host's identity is a hash of the kernel's boot and of the namespaces of processes and of shared memory: two containers of one
- * machine are two hosts, two network namespaces alone are not. */
+/* A host's identity is a hash of the kernel's boot and of the namespaces of processes and of shared
+ * memory: two containers of one machine are two hosts, two network namespaces alone are not. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of two rows of floats. One body is written in vectors of eight floats; it is compiled for what every
- * processor of the kind has, and on x86 again for AVX2, which is chosen when it is called. */
+/* Sums of two rows of floats. One body is written in vectors of eight floats. It is compiled for
+ * what every processor of the kind has, and on x86 again for AVX2, which is chosen when it is
+ * called. */
 #include "net/schedule/add.h"
 
 #if defined(__x86_64__)
@@ -93,5 +94,3 @@ GY_INT void gy_net_sum_both(float *a, float *b, int64_t count)
 #endif
     add_both_body(a, b, count);
 }
-
-#undef ADD_WIDE

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* add.h: sums of float arrays as wide as the processor adds. The same bits whatever its width: elements do not meet. */
+/* add.h: sums of float arrays as wide as the processor adds. The same bits whatever its width:
+ * elements do not meet. */
 #ifndef GY_NET_ADD_H
 #define GY_NET_ADD_H
 #include "engine/base/base.h"

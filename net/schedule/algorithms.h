@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* algorithms.h: the table of algorithms, and schedules by an algorithm's name. It stands above the files that build. */
+/* algorithms.h: the table of algorithms, and schedules by an algorithm's name. It stands above the
+ * files that build. */
 #ifndef GY_NET_ALGORITHMS_H
 #define GY_NET_ALGORITHMS_H
 #include "net/schedule/schedule.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* builders.h: the functions that build schedules, one for each row of the table of algorithms. Each file's head has
- * the idea and a picture. */
+/* builders.h: the functions that build schedules, one for each row of the table of algorithms. Each
+ * file's head has the idea and a picture. */
 #ifndef GY_NET_BUILDERS_H
 #define GY_NET_BUILDERS_H
 #include "net/schedule/schedule.h"

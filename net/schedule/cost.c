@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Small messages go forth and back: half the shortest time is the latency. Then longer ones, twice as long each time, until a way takes
- * some milliseconds: what it took beyond the latency gives the rate. */
+/* Small messages go forth and back: half the shortest time is the latency. Then longer ones, twice
+ * as long each time, until a way takes some milliseconds: what it took beyond the latency gives the
+ * rate. */
 #include "net/schedule/cost.h"
 #include "engine/base/clock.h"
 #include "net/schedule/algorithms.h"
@@ -194,13 +195,3 @@ GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_
         *seconds = least;
     return GY_OK;
 }
-
-#undef COST_TURNS
-#undef COST_TRIES
-#undef COST_SMALL
-#undef COST_FIRST
-#undef COST_MOST
-#undef COST_ENOUGH
-#undef COST_PATIENCE_NS
-#undef COST_TAG
-#undef COST_FLOATS

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* schedule.h: a collective as data. The buffer is cut into equal pieces. For every rank a schedule lists steps: send pieces to
- * a peer, receive pieces from it, or receive them and add them to one's own. A step belongs to a lane and a round. The
- * steps of one lane and round run at once: what is sent is the content before the round, and additions to the same piece are
- * made in the order of the list. The next round begins when they are done. Lanes know nothing of each other and never
- * touch each other's pieces, so a schedule that cuts its work into lanes is pipelined. A message is matched by sender,
- * receiver and lane, in the order of the lists.
+/* schedule.h: a collective as data. The buffer is cut into equal pieces. For every rank a schedule
+ * lists steps: send pieces to a peer, receive pieces from it, or receive them and add them to one's
+ * own. A step belongs to a lane and a round. The steps of one lane and round run at once. What is
+ * sent is the content before the round. Additions to the same piece are made in the order of the
+ * list. The next round begins when they are done. Lanes know nothing of each other and never touch
+ * each other's pieces, so a schedule that cuts its work into lanes is pipelined. A message is
+ * matched by sender, receiver and lane, in the order of the lists.
  *
- * Schedules come from pure functions of the number of ranks and the layout (one algorithm a file), are proved by gy_net_verify
- * before use, and then run by an executor or timed by a simulator: all three read the same bytes. */
+ * Schedules come from pure functions of the number of ranks and the layout, one algorithm a file.
+ * The function gy_net_verify proves them before use. Then an executor runs them or a simulator
+ * times them: all three read the same bytes. */
 #ifndef GY_NET_SCHEDULE_H
 #define GY_NET_SCHEDULE_H
 #include "engine/base/mem.h"
@@ -29,7 +31,8 @@ struct gy_net_step {
 /* What every rank holds at the end, from a whole buffer of its own at the beginning. */
 enum gy_net_goal {
     GY_NET_ALLREDUCE,      /* the sum, everywhere */
-    GY_NET_REDUCE_SCATTER, /* the sum of the pieces that are its own (gy_net_owner); the rest is undefined */
+    /* the sum of the pieces that are its own (gy_net_owner); the rest is undefined */
+    GY_NET_REDUCE_SCATTER,
     GY_NET_ALL_GATHER,     /* every piece as its owner had it */
     GY_NET_BROADCAST,      /* every piece as rank 0 had it */
     GY_NET_GOALS
@@ -40,18 +43,22 @@ struct gy_net_schedule {
     int goal, ranks, lanes;
     int32_t pieces;            /* a multiple of lanes; a lane has a contiguous part of them */
     int dim_count, dims[GY_NET_DIMS];
-    unsigned turned;           /* bit d: blocks of dimension d lie in the order of their coordinates' bits read backward */
-    struct gy_net_step *steps; /* rank after rank; within a rank by lane, then round, then as listed */
+    /* bit d: blocks of dimension d lie in the order of their coordinates' bits read backward */
+    unsigned turned;
+    /* rank after rank; within a rank by lane, then round, then as listed */
+    struct gy_net_step *steps;
     int64_t *first;            /* [ranks + 1]: where a rank's steps begin */
     int64_t count, room;       /* steps, and places */
     struct gy_alloc alloc;
-    int failed;                /* a builder ran out of memory or of a limit; gy_net_close_schedule says so */
+    int failed; /* a builder ran out of memory or of a limit; gy_net_close_schedule says so */
     int32_t *rank_of;          /* while it is built: the rank of each step */
 };
 
-/* The layout that an algorithm cuts its work by. lanes: how many parts of the buffer follow each other, at least 1. dims: sizes whose
- * product is ranks, the innermost (nearest) first: ranks that differ in coordinate 0 only are neighbours on a host; dim_count 0: one
- * dimension. hosts: ranks on each host, consecutive, for algorithms that know unequal hosts; host_count 0: made from dims[0]. */
+/* The layout that an algorithm cuts its work by. lanes: how many parts of the buffer follow each
+ * other, at least 1. dims: sizes whose product is ranks, the innermost (nearest) first. Ranks that
+ * differ in coordinate 0 only are neighbours on a host. No dim_count (0): one dimension. The array
+ * hosts has the ranks on each host, consecutive, for algorithms that know unequal hosts; host_count
+ * 0: made from dims[0]. */
 struct gy_net_shape {
     int ranks, lanes, dim_count, host_count;
     int dims[GY_NET_DIMS];
@@ -73,8 +80,9 @@ GY_INT int gy_net_turned(int i, int n);
 /* Who holds a piece after a reduce-scatter, and before an all-gather. */
 GY_INT int gy_net_owner(const struct gy_net_schedule *s, int32_t piece);
 
-/* A group of ranks that work on consecutive blocks of pieces; after a scatter, the owner of block b holds its sum, of pieces
- * [piece + b * block, + block). round: the first round to use; the functions return the one after the last. */
+/* A group of ranks that work on consecutive blocks of pieces. After a scatter, the owner of block b
+ * holds its sum, of pieces [piece + b * block, + block). The argument round is the first round to
+ * use; the functions return the one after the last. */
 struct gy_net_group {
     int lane, members;
     const int *rank;  /* [members]: owner of each block */
@@ -83,21 +91,24 @@ struct gy_net_group {
 typedef int (*gy_net_group_fn)(struct gy_net_schedule *s, const struct gy_net_group *g, int round);
 GY_INT int gy_net_ring_scatter(struct gy_net_schedule *s, const struct gy_net_group *g, int round);
 GY_INT int gy_net_ring_gather(struct gy_net_schedule *s, const struct gy_net_group *g, int round);
-GY_INT int gy_net_halving_scatter(struct gy_net_schedule *s, const struct gy_net_group *g, int round); /* members: power of two */
+/* members: power of two */
+GY_INT int gy_net_halving_scatter(struct gy_net_schedule *s, const struct gy_net_group *g, int round);
 GY_INT int gy_net_halving_gather(struct gy_net_schedule *s, const struct gy_net_group *g, int round);
 GY_INT int gy_net_direct_scatter(struct gy_net_schedule *s, const struct gy_net_group *g, int round);
 GY_INT int gy_net_direct_gather(struct gy_net_schedule *s, const struct gy_net_group *g, int round);
 
 /* What verification finds out beside right or wrong. */
 struct gy_net_proof {
-    unsigned char order[32];  /* certificate of the order of all sums: schedules with the same give the same bits */
+    /* certificate of the order of all sums: schedules with the same give the same bits */
+    unsigned char order[32];
     int64_t messages, pieces_sent;
     int rounds;               /* the longest lane */
 };
-/* Proves a schedule: every message has one sender and one receiver of equal length, in order; nothing waits for ever even when a send
- * only ends with its receive; no step writes what another step of the same rank and round reads or writes, or what another lane
- * touches; every rank ends with what the goal says, each contribution exactly once, in the same order on every rank.
- * GY_E_DATA with a sentence that names rank, lane, round. */
+/* Proves a schedule. Every message has one sender and one receiver of equal length, in order.
+ * Nothing waits for ever, even when a send only ends with its receive. No step writes what another
+ * step of the same rank and round, or another lane, touches. Every rank ends with what the goal
+ * says, each contribution exactly once, in the same order on every rank. GY_E_DATA with a sentence
+ * that names rank, lane, round. */
 GY_INT int gy_net_verify(const struct gy_net_schedule *s, struct gy_net_proof *proof, struct gy_error *err);
 
 /* rank: whose steps; -1: everybody's, then the text can be read again; -2: nobody's. */

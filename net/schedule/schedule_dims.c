@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Collectives over dimensions. Ranks form a grid; along each dimension in turn the groups that differ in this coordinate only
- * scatter what they still hold, then gather in the reverse order. Parts become smaller from dimension to dimension, so that the far
- * and slow dimensions move the least; and all groups of a dimension work at once, each on its own part: many rings.
+/* Collectives over dimensions. Ranks form a grid; along each dimension in turn the groups that
+ * differ in this coordinate only scatter what they still hold, then gather in the reverse order.
+ * Parts become smaller from dimension to dimension, so that the far and slow dimensions move the
+ * least; and all groups of a dimension work at once, each on its own part: many rings.
  *
  *     dims 4x8x8:   scatter in hosts (1 -> 1/4), in racks (1/4 -> 1/32), between racks (1/32 -> 1/256), gather back
  *
- * This is the mesh collective of Barnett and van de Geijn (1994), the multi-ring of PowerAI DDL (Cho et al. 2017) when each dimension
- * runs rings, and better than it on switched networks when each runs recursive halving. One dimension gives the flat forms. Halving
- * begins with the nearest ranks, in every dimension: its sums are the balanced tree over ranks, the same for any powers of two. Lanes
- * follow each other through the dimensions, so that all of them are busy. Ranks beyond a power of two, where halving needs one, add
- * to a partner first and are told the result at the end. */
+ * This is the mesh collective of Barnett and van de Geijn (1994), the multi-ring of PowerAI DDL
+ * (Cho et al. 2017) when each dimension runs rings, and better than it on switched networks when
+ * each runs recursive halving. One dimension gives the flat forms. Halving begins with the nearest
+ * ranks, in every dimension: its sums are the balanced tree over ranks, the same for any powers of
+ * two. Lanes follow each other through the dimensions, so that all of them are busy. Ranks beyond a
+ * power of two, where halving needs one, add to a partner first and are told the result at the
+ * end. */
 #include "net/schedule/builders.h"
 
 struct dims_kind {
@@ -128,4 +131,3 @@ DIMS_ALGORITHM(gy_net_build_halving, "halving", dims_halving, 1)
 DIMS_ALGORITHM(gy_net_build_direct, "direct", dims_direct, 1)
 DIMS_ALGORITHM(gy_net_build_multiring, "multiring", dims_ring, 0)
 DIMS_ALGORITHM(gy_net_build_multihalving, "multihalving", dims_halving, 0)
-#undef DIMS_ALGORITHM

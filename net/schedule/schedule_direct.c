@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Direct: every member sends every other one the block that the other owns, all at once, and the owners add what comes, in the
- * order of the members behind them. Gather: every owner sends its block to all.
+/* Direct: every member sends every other one the block that the other owns, all at once, and the
+ * owners add what comes, in the order of the members behind them. Gather: every owner sends its
+ * block to all.
  *
  *     m  ->  m + 1, m + 2, ...     n - 1 messages of one round
  *
- * The same bytes as a ring, one message deep instead of n - 1: right for few members on a switched network. */
+ * The same bytes as a ring, one message deep instead of n - 1: right for few members on a switched
+ * network. */
 #include "net/schedule/schedule.h"
 
 static void direct_exchange(struct gy_net_schedule *s, const struct gy_net_group *g, int round, int kind)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Rings. Scatter: in every round each member sends one block to its successor, which adds its own; a block passes all members once
- * and ends, complete, at its owner. Gather: complete blocks go round the same way. n members, n - 1 rounds each.
+/* Rings. Scatter: in every round each member sends one block to its successor, which adds its own.
+ * A block passes all members once and ends, complete, at its owner. Gather: complete blocks go
+ * round the same way. n members, n - 1 rounds each.
  *
  *     round 0   0 -> 1 -> 2 -> 3 -> 0     member m sends block m - 1 - t, receives block m - 2 - t and adds;
  *     round 1   ...                       after t = n - 2 it holds block m
  *
- * Time n - 1 latencies, (n - 1) / n of the bytes: right for large buffers. (Patarasuk and Yuan 2009.) */
+ * Time n - 1 latencies, (n - 1) / n of the bytes: right for large buffers. (Patarasuk and Yuan
+ * 2009.) */
 #include "net/schedule/schedule.h"
 
 static int ring_rank(const struct gy_net_group *g, int member)

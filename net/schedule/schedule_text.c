@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedules as text: what is printed can be read again, so a schedule can be written by hand or by another program. The first line tells
- * goal, name and sizes; every other line is a step; the order of the lines of one rank, lane and round counts. # begins a comment.
+/* Schedules as text: what is printed can be read again, so a schedule can be written by hand or by
+ * another program. The first line tells goal, name and sizes; every other line is a step; the order
+ * of the lines of one rank, lane and round counts. # begins a comment.
  *
  *     allreduce by mine: 2 ranks, 1 pieces in 1 lane
  *     rank 0  lane 0  round 0  add      pieces 0 to 0 from rank 1
@@ -8,7 +9,8 @@
  *     rank 0  lane 0  round 1  send     pieces 0 to 0 to rank 1
  *     rank 1  lane 0  round 1  receive  pieces 0 to 0 from rank 0
  *
- * A line is matched against a pattern: # takes a number, ? any word, other words stand for themselves. */
+ * A line is matched against a pattern: # takes a number, ? any word, other words stand for
+ * themselves. */
 #include "engine/base/text_plain.h"
 #include "net/schedule/algorithms.h"
 
@@ -174,7 +176,3 @@ GY_INT int gy_net_read_schedule(struct gy_net_schedule *out, const char *text, s
         gy_net_close_schedule(out);
     return status;
 }
-
-#undef SCRIPT_WORD
-#undef SCRIPT_CELLS
-#undef SCRIPT_MOVED

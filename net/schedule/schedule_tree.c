@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Whole-buffer algorithms, for small messages and for broadcasts.
  *
- * doubling:   in round t every rank exchanges all it has with the rank at distance 2^t, and both add: log2 p latencies, log2 p
+ * doubling: in round t every rank exchanges all it has with the rank at distance 2^t, and both add:
+ * log2 p latencies, log2 p
  *             times the bytes.              0 <-> 1, 2 <-> 3;  0 <-> 2, 1 <-> 3
- * double tree: two binary trees, each for half of the lanes; a rank that is a leaf in one is an inner node in the other, so that
+ * double tree: two binary trees, each for half of the lanes. A rank that is a leaf in one is an
+ * inner node in the other, so that
  *             with many lanes every link carries data both ways all the time (Sanders, Speck and Traeff 2009).
  *                  3                 4
  *                /   \             /   \
  *               1     5           2     6         sums up to the root, result down
  *              0 2   4 6         1 3   5 0
- * binomial:   broadcast: in round t the ranks below 2^t send to those 2^t further on. */
+ * binomial: broadcast: in round t the ranks below 2^t send to those 2^t further on. */
 #include "net/schedule/builders.h"
 
 static void tree_open(struct gy_net_schedule *s, const char *name, const struct gy_net_shape *shape, int lanes, int goal,

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Time goes from event to event, by a heap: a message begins to flow, a flow ends, a rank has added, a link's bucket is empty. When flows
- * come or go, the rates of those that share links with them, directly or through others, are found anew by filling: the link with the
- * least left for each of its flows fixes these flows, again and again (max-min fairness). Other flows keep their rates.
+/* Time goes from event to event, by a heap: a message begins to flow, a flow ends, a rank has
+ * added, a link's bucket is empty. When flows come or go, the rates of those that share links with
+ * them, directly or through others, are found anew by filling: the link with the least left for
+ * each of its flows fixes these flows, again and again (max-min fairness). Other flows keep their
+ * rates.
  *
- * A link with a token bucket has its peak rate while there are tokens: they come at its own rate and go with what flows. */
+ * A link with a token bucket has its peak rate while there are tokens: they come at its own rate
+ * and go with what flows. */
 #include "engine/base/rng.h"
 #include "net/schedule/simulation.h"
 

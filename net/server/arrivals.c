@@ -160,6 +160,3 @@ GY_INT void gy_arrivals_close(struct gy_arrivals *a)
         gy_alloc_free(&a->alloc, a->text, a->bytes + 1);
     *a = (struct gy_arrivals){ .out = NULL };
 }
-
-#undef ARRIVALS_MOST
-#undef ARRIVALS_LINE

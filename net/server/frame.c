@@ -21,7 +21,7 @@ GY_INT void gy_server_seal(struct gy_server_frame *frame)
 static const char *frame_kind(int kind)
 {
     static const char *const name[GY_SERVER_KINDS] = {
-        "message", "gradient", "answer", "sum", "fetch", "farewell"
+        "message", "gradient", "answer", "sum", "fetch", "leave", "meeting", "farewell"
     };
     return name[kind > 0 && kind < GY_SERVER_KINDS ? kind : 0];
 }
@@ -60,5 +60,3 @@ GY_INT int gy_server_check(const struct gy_server_frame *frame, const struct gy_
                        want->slice, frame->count, want->count);
     return frame_number(frame, want, err);
 }
-
-#undef FRAME_MAGIC

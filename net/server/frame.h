@@ -11,13 +11,16 @@ enum gy_server_kind {
     GY_SERVER_WEIGHTS,  /* the answer: the slice's weights */
     GY_SERVER_SUM,      /* so many floats of a worker follow, to be summed over all workers */
     GY_SERVER_FETCH,    /* a worker wants all that the server holds */
-    GY_SERVER_LEAVE,    /* a worker's last frame */
+    GY_SERVER_LEAVE,    /* a worker pushes no more; GY_SERVER_LAST: and all is saved */
+    GY_SERVER_MEET,     /* a worker comes together with all others: somebody wants to join */
+    GY_SERVER_END,      /* a worker's last frame */
     GY_SERVER_KINDS
 };
 enum gy_server_flag {
     GY_SERVER_STOP = 1,    /* a worker was asked to stop */
     GY_SERVER_REFUSED = 2, /* the update was not made: a loss that is not finite, or no label */
     GY_SERVER_LAST = 4,    /* GY_SERVER_FETCH: when all other workers have left */
+    GY_SERVER_CALL = 16,   /* an answer: workers come together behind their step */
     GY_SERVER_LATE = 8     /* the gradient was dropped: the slice had been updated meanwhile */
 };
 

@@ -85,3 +85,14 @@ GY_INT void gy_ledger_gone(struct gy_ledger *ledger, int worker)
     w->here = w->owed = 0;
     w->gone = 1;
 }
+
+GY_INT void gy_ledger_back(struct gy_ledger *ledger, int worker, int fresh)
+{
+    struct gy_ledger_worker *const w = &ledger->worker[worker];
+    const int64_t slowest = ledger_slowest(ledger);
+    w->here = w->owed = w->gone = 0;
+    if (!fresh)
+        return;
+    w->clock = slowest < INT64_MAX ? slowest : 0;
+    w->version = ledger->version;
+}

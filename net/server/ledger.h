@@ -11,8 +11,7 @@
  * With take > 1 no two workers wait for each other on two slices: of those that wait, the one
  * whose step began first waits for a slice that was updated before by a worker whose step began
  * earlier.
- *
- * */
+ */
 #ifndef GY_NET_SERVER_LEDGER_H
 #define GY_NET_SERVER_LEDGER_H
 #include "engine/base/mem.h"
@@ -52,5 +51,7 @@ GY_INT void gy_ledger_updated(struct gy_ledger *ledger, int refused);
 GY_INT int gy_ledger_may_answer(const struct gy_ledger *ledger, int worker);
 GY_INT void gy_ledger_answered(struct gy_ledger *ledger, int worker);
 GY_INT void gy_ledger_gone(struct gy_ledger *ledger, int worker); /* has left, or is lost */
+/* It is there again. fresh: as a new one, that stands where the slowest does. */
+GY_INT void gy_ledger_back(struct gy_ledger *ledger, int worker, int fresh);
 
 #endif

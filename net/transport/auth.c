@@ -128,14 +128,3 @@ GY_INT void gy_net_key_text(const unsigned char key[GY_NET_KEY_BYTES], char text
         snprintf(text + 2 * i, 3, "%02x", key[i]);
 }
 
-GY_INT int gy_net_key_write(const char *path, const unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err)
-{
-    char text[2 * GY_NET_KEY_BYTES + 2];
-    gy_net_key_text(key, text);
-    text[2 * GY_NET_KEY_BYTES] = '\n';
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return GY_FAIL(err, GY_E_IO, "%s: cannot be made: %s", path, strerror(errno));
-    const int done = write(fd, text, 2 * GY_NET_KEY_BYTES + 1) == 2 * GY_NET_KEY_BYTES + 1;
-    return close(fd) == 0 && done ? GY_OK : GY_FAIL(err, GY_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-}

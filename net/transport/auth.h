@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* auth.h: who may talk. A job has one secret key of 32 bytes, which its launcher makes and passes by a pipe or a file that only its
- * owner may read, never by a command line. Both ends of a connection prove that they know it (HMAC-SHA-256 of both nonces and of what
- * they claim), and get a session key. Every frame of the job's control carries a counter and a code made with it, so that nothing can be added,
- * repeated or changed; what the frames of data carry is in code.h. Sources: RFC 2104, RFC 4231 (test vectors). */
+/* auth.h: who may talk. A job has one secret key of 32 bytes, which its launcher makes and passes
+ * by a pipe or a file that only its owner may read, never by a command line. Both ends of a
+ * connection prove that they know it (HMAC-SHA-256 of both nonces and of what they claim), and get
+ * a session key. Every frame of the job's control carries a counter and a code made with it, so
+ * that nothing can be added, repeated or changed. What the frames of data carry is in code.h.
+ * Sources: RFC 2104, RFC 4231 (test vectors). */
 #ifndef GY_NET_AUTH_H
 #define GY_NET_AUTH_H
 #include "engine/base/hash.h"
@@ -28,6 +30,5 @@ GY_INT int gy_net_key_read(const char *path, unsigned char key[GY_NET_KEY_BYTES]
 /* The same digits from an open file, such as a pipe; reads no more than they and one newline. */
 GY_INT int gy_net_key_take(int fd, unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err);
 GY_INT void gy_net_key_text(const unsigned char key[GY_NET_KEY_BYTES], char text[2 * GY_NET_KEY_BYTES + 1]);
-GY_INT int gy_net_key_write(const char *path, const unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err); /* refuses to overwrite */
 
 #endif

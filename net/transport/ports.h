@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ports.h: the connections of a library that gives no hand on them. They are known by the ports on which the library listens, here and in
- * the other processes: each connection has such a port at one of its ends. */
+/* ports.h: the connections of a library that gives no hand on them. They are known by the ports on
+ * which the library listens, here and in the other processes: each connection has such a port at
+ * one of its ends. */
 #ifndef GY_NET_PORTS_H
 #define GY_NET_PORTS_H
 #include "engine/base/base.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each request has one or two of the inner transport's, kept in a record until they are over. Messages of one tag keep their order, so the
- * second one has the tag of the first. Records are used again; there are as many as requests were ever under way at once. */
+/* Each request has one or two of the inner transport's, kept in a record until they are over.
+ * Messages of one tag keep their order, so the second one has the tag of the first. Records are
+ * used again; there are as many as requests were ever under way at once. */
 #include "net/transport/sealed.h"
 #include "net/transport/tags.h"
 
@@ -223,5 +224,3 @@ GY_INT const struct gy_net_fault *gy_net_sealed_fault(const struct gy_net_sealed
 {
     return &s->fault;
 }
-
-#undef SEALED_SMALL

@@ -336,9 +336,3 @@ GY_INT void gy_net_shared_close(struct gy_net_shared *s)
     gy_alloc_free(&alloc, s->local, (size_t)s->config.ranks * sizeof *s->local);
     gy_alloc_free(&alloc, s, sizeof *s);
 }
-
-#undef SHARED_ALL
-#undef SHARED_MOST
-#undef SHARED_LEAST
-#undef SHARED_PIECE
-#undef SHARED_SMALL

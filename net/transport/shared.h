@@ -8,7 +8,8 @@
  * whatever stands at a ring's head can be taken at once: nothing is kept aside, no message waits
  * behind another one that nobody wants, and the memory is bounded.
  *
- * The ranks belong to one job and one host, and the memory to them alone: messages carry no code. */
+ * The ranks belong to one job and one host, and the memory to them alone: messages carry no
+ * code. */
 #ifndef GY_NET_SHARED_H
 #define GY_NET_SHARED_H
 #include "net/transport/transport.h"

@@ -105,20 +105,6 @@ GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct
     return GY_OK;
 }
 
-GY_INT int gy_net_accept(int listener, int64_t deadline, int *fd, struct gy_error *err)
-{
-    while (socket_ready(listener, POLLIN, deadline)) {
-        const int s = accept(listener, NULL, NULL);
-        if (s >= 0 && socket_set_up(s)) {
-            *fd = s;
-            return GY_OK;
-        }
-        if (s >= 0)
-            close(s);
-    }
-    return GY_FAIL(err, GY_E_PEER, "nobody connected in time");
-}
-
 /* One try. 0: nobody listens. */
 static int socket_try(const struct socket_address *to, int64_t deadline)
 {

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* What travels is lines; behind one that begins a message follow its bytes and a line that ends it.
- * Each line carries a code (code.h) of itself, the one at the end also of the bytes. So no length is
- * believed, and no message is whole, before its code was found right. Where a code is wrong the
+ * Each line carries a code (code.h) of itself, the one at the end also of the bytes. So no length
+ * is believed, and no message is whole, before its code was found right. Where a code is wrong the
  * connection ends, and all requests are lost with it. That includes a receive that was given on
  * while it came (take): its sum never ends as done. A send is over when the system has all of it.
  *
- * All tags share the stream, so a message may stand at its head that nobody waits for yet, while one behind it is waited for: tags are
- * independent of each other, and ranks may depend on each other in a circle. Therefore the stream always moves on: a message that has no receive
- * in STREAM_LOOKS progress calls is put aside in memory ("early"). That memory is bounded by a window: whoever sends counts the bytes that
- * the other has not said to be taken (STREAM_TAKEN: given to a receive), and beyond STREAM_WINDOW sends only what is asked for. A receive that waits
- * for a millisecond, or is large, asks (STREAM_ASKS: how many messages of its tag have had a receive so far). What is asked for
- * needs no memory. So nothing that is waited for is held back for ever by what is not, and nothing can stand still. A message that was asked for
- * passes those of other tags; those of one tag keep their order: while one is held back, others of its tag go out only when they were asked for,
- * and then so was it.
+ * All tags share the stream, so a message may stand at its head that nobody waits for yet, while
+ * one behind it is waited for: tags are independent of each other, and ranks may depend on each
+ * other in a circle. Therefore the stream always moves on: a message that has no receive in
+ * STREAM_LOOKS progress calls is put aside in memory ("early"). That memory is bounded by a window:
+ * whoever sends counts the bytes that the other has not said to be taken (STREAM_TAKEN: given to a
+ * receive), and beyond STREAM_WINDOW sends only what is asked for. A receive that waits for a
+ * millisecond, or is large, asks (STREAM_ASKS: how many messages of its tag have had a receive so
+ * far). What is asked for needs no memory. So nothing that is waited for is held back for ever by
+ * what is not, and nothing can stand still. A message that was asked for passes those of other
+ * tags. Those of one tag keep their order: while one is held back, others of its tag go out only
+ * when they were asked for, and then so was it.
  *
- * Reading and writing go on until the system refuses; who owns the stream says when it may be tried again. */
+ * Reading and writing go on until the system refuses; who owns the stream says when it may be tried
+ * again. */
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>

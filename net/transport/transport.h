@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* transport.h: what moves bytes between ranks. All functions are mandatory. Messages between two ranks with one tag arrive in the
- * order in which they were posted; others in any order. Nothing blocks: post, then progress until a request is done. */
+/* transport.h: what moves bytes between ranks. All functions are mandatory. Messages between two
+ * ranks with one tag arrive in the order in which they were posted; others in any order. Nothing
+ * blocks: post, then progress until a request is done. */
 #ifndef GY_NET_TRANSPORT_H
 #define GY_NET_TRANSPORT_H
 #include "engine/base/mem.h"
@@ -13,8 +14,10 @@ struct gy_net_request {
     uint32_t tag;
     void *buffer;            /* a send only reads it */
     size_t bytes;
-    /* Of a receive, NULL or: it may be called while the message comes, in the order of its bytes, with those behind `taken`, which lie at the begin of
-     * the buffer; then their place is used again. What was not given so when the request is done lies there, too. A transport may leave it all. */
+    /* Of a receive, NULL or: it may be called while the message comes, in the order of its bytes,
+     * with those behind `taken`, which lie at the begin of the buffer; then their place is used
+     * again. What was not given so when the request is done lies there, too. A transport may leave
+     * it all. */
     void (*take)(struct gy_net_request *request, size_t bytes);
     void *taker;             /* the owner's, for take */
     size_t taken;            /* the transport's */
@@ -37,7 +40,8 @@ struct gy_net_transport {
     /* Ends every pending request of a peer (-1: of all) as GY_NET_LOST. */
     void (*cancel)(void *self, int peer);
     const char *name;        /* what is measured on it is kept under it */
-    int64_t piece;           /* floats for each host of a piece of a large sum: pieces follow each other (inter_host.c) */
+    /* floats for each host of a piece of a large sum: pieces follow each other (inter_host.c) */
+    int64_t piece;
     int lanes;               /* at most so many are worth having; 0: any number */
 };
 

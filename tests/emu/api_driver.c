@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's functions, reached through cudaGetDriverEntryPoint. The image of a module is a shared object of the host: it
- * is written to a file in this process's folder and opened with dlopen. */
+/* The driver's functions, reached through cudaGetDriverEntryPoint. The image of a module is a
+ * shared object of the host: it is written to a file in this process's folder and opened with
+ * dlopen. */
 #include "tests/emu/order.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cp.async: copies from device to shared memory that go on by themselves until the thread that asked for them waits. The
- * emulator is as unkind as the manual allows: until then the place they go to holds NaNs and may not be touched by anybody,
- * and what they bring is read either at once or only at the wait, at random. Other threads see the data after the wait
- * and a barrier, as after a store. */
+/* cp.async: copies from device to shared memory that go on by themselves until the thread that
+ * asked for them waits. The emulator is as unkind as the manual allows: until then the place they
+ * go to holds NaNs and may not be touched by anybody, and what they bring is read either at once or
+ * only at the wait, at random. Other threads see the data after the wait and a barrier, as after a
+ * store. */
 #include "tests/emu/emu.h"
 
 struct async_copy {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA emulator: a shared library with the names of the CUDA runtime, of the driver and of NVRTC, on which the CUDA
- * backend runs without knowing. It is written to be read: one file for one idea.
+/* The CUDA emulator: a shared library with the names of the CUDA runtime, of the driver and of
+ * NVRTC, on which the CUDA backend runs without knowing. It is written to be read: one file for one
+ * idea.
  *
  *   words.h, prelude.cuh   the dialect of kernels in C; a kernel is compiled by the host's compiler
  *   fiber.c                a CUDA thread is a fiber: a stack of its own and a switch of about fourteen instructions

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A grid runs block after block. In a block every thread is a fiber; the scheduler takes one of those that are ready at random
- * (the seed is GYRE_EMU_SEED) and lets it run until it waits for others: at a barrier, at a word of its whole warp, or for
- * a copy. When nobody is ready, either all that live have met at one barrier, and they go on, or somebody waits for a
- * thread that will never come: then the launch ends with a sentence that names both. */
+/* A grid runs block after block. In a block every thread is a fiber; the scheduler takes one of
+ * those that are ready at random (the seed is GYRE_EMU_SEED) and lets it run until it waits for
+ * others: at a barrier, at a word of its whole warp, or for a copy. When nobody is ready, either
+ * all that live have met at one barrier, and they go on, or somebody waits for a thread that will
+ * never come: then the launch ends with a sentence that names both. */
 #include "tests/emu/emu.h"
 
 #include <signal.h>
@@ -381,9 +382,10 @@ static int launch_prepare(const struct emu_launch *launch)
 }
 
 /* A fault for rehearsals, GYRE_EMU_PLANT "hang:KERNEL,lost:KERNEL,skip:KERNEL": the kernel never ends,
- * spoils the device, or does nothing. */
+ * spoils the device, or does nothing. "lost:KERNEL@20" begins with its 20th launch. */
 static int launch_is_planted(const char *what, const struct emu_launch *launch)
 {
+    static long seen; /* launches of the kernel that has an @ */
     char word[128];
     const char *plants = getenv("GYRE_EMU_PLANT");
     if (!plants)
@@ -391,6 +393,8 @@ static int launch_is_planted(const char *what, const struct emu_launch *launch)
     snprintf(word, sizeof word, "%s:%s", what, launch->function->name);
     const char *const at = strstr(plants, word);
     const char end = at ? at[strlen(word)] : 1;
+    if (end == '@')
+        return ++seen >= strtol(at + strlen(word) + 1, NULL, 10);
     return end == 0 || end == ',';
 }
 

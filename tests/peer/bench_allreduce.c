@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* MPI's allreduce as gyre bench allreduce measures its own: sums of float, twice the bytes each time, a round of many sums, the fastest and
- * the median of the rounds; in place and out of place in turn, the better one counts; results checked. A size takes about SECONDS each way:
- * where sums are slow a round has fewer of them, at least one, and there are fewer rounds, at least two. Rank 0's clock decides.
+/* MPI's allreduce as gyre bench allreduce measures its own: sums of float, twice the bytes each
+ * time, a round of many sums, the fastest and the median of the rounds; in place and out of place
+ * in turn, the better one counts; results checked. A size takes about SECONDS each way: where sums
+ * are slow a round has fewer of them, at least one, and there are fewer rounds, at least two. Rank
+ * 0's clock decides.
  *     mpicc -O2 bench_allreduce.c -o mpi && mpirun -n 2 ./mpi LEAST MOST ROUNDS SECONDS */
 #include <mpi.h>
 #include <stdio.h>

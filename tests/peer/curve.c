@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A line chart of standard input, a point a line: SERIES X Y, the points of a series one after the other with rising X.
- * curve FILE.svg TITLE X-LABEL Y-LABEL */
+/* A line chart of standard input, a point a line: SERIES X Y, the points of a series one after the
+ * other with rising X. curve FILE.svg TITLE X-LABEL Y-LABEL */
 #include "io/report.h"
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One training step for comparison with another framework: reads a net text, weights and a batch, writes loss, scores and every
- * gradient. All tensors travel as safetensors under PyTorch's names and layout; the batch holds 'x' [N][H][W][C] and 'label' [N].
+/* One training step for comparison with another framework: reads a net text, weights and a batch,
+ * writes loss, scores and every gradient. All tensors travel as safetensors under PyTorch's names
+ * and layout; the batch holds 'x' [N][H][W][C] and 'label' [N].
  *
  *     peer_step NET.txt --weights W.safetensors --batch B.safetensors --out G.safetensors [--isa NAME] [--dtype f32|bf16]
  *         [--recompute] [--init]

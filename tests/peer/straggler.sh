@@ -46,7 +46,7 @@ stop_often()
     done
 }
 
-# run HOW RANKS IMAGES LAUNCH... -- TRAIN...: four workers, the last of them stopped often
+# run HOW RANKS IMAGES LAUNCH... -- TRAIN...: four workers, one of them stopped often
 run()
 {
     how=$1 images=$2 roles=$3

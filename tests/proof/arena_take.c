@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_arena_take in a fixed block: what is given out lies inside, begins at a cache line, and lies behind what was given out before. */
+/* gy_arena_take in a fixed block: what is given out lies inside, begins at a cache line, and lies
+ * behind what was given out before. */
 #define contract_gy_mul_size proved_gy_mul_size
 #include "tests/proof/proof.h"
 #undef contract_gy_mul_size

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_bits_unpack in plain C: numbers are the bits that lie there, lowest first, and no more is read than the slack behind them. */
+/* gy_bits_unpack in plain C: numbers are the bits that lie there, lowest first, and no more is read
+ * than the slack behind them. */
 #include "tests/proof/proof.h"
 #include "io/rows/blocks_file.h"
 #undef __x86_64__

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_blocks_place: parts of a block follow each other at multiples of 64, each with the slack that its reader reads behind it, and all lie inside. */
+/* gy_blocks_place: parts of a block follow each other at multiples of 64, each with the slack that
+ * its reader reads behind it, and all lie inside. */
 #include "tests/proof/proof.h"
 #include "io/rows/blocks.c"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_net_handshake_go: a connection is agreed to only after the code of the right words agreed, all of it; what comes stays
- * in its room; whoever called is a rank that may call this one; whoever is turned away is told why. */
+/* gy_net_handshake_go: a connection is agreed to only after the code of the right words agreed, all
+ * of it; what comes stays in its room; whoever called is a rank that may call this one; whoever is
+ * turned away is told why. */
 #include "tests/proof/proof.h"
 #include <sys/socket.h>
 #include "net/transport/tcp_handshake.c"

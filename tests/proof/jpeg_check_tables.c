@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* jpeg_check_tables: nothing is read outside of the segment; what is accepted is whole tables of at most 256 codes, one behind the other. */
+/* jpeg_check_tables: nothing is read outside of the segment; what is accepted is whole tables of at
+ * most 256 codes, one behind the other. */
 #include "tests/proof/proof.h"
 #include "io/images/image_check.c"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* jpeg_skip_scan: nothing is read outside of the file; it ends at a mark that is neither data, fill nor restart, or at the file's end. */
+/* jpeg_skip_scan: nothing is read outside of the file; it ends at a mark that is neither data, fill
+ * nor restart, or at the file's end. */
 #include "tests/proof/proof.h"
 #define memchr proof_memchr
 #include "io/images/image_check.c"

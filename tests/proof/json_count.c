@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_json_count: nothing is read outside of the text; no digit is left and no number is above 2^63 - 1. One of at most 3
- * digits is that of its digits: longer ones take solvers long. */
+/* gy_json_count: nothing is read outside of the text; no digit is left and no number is above 2^63
+ * - 1. One of at most 3 digits is that of its digits: longer ones take solvers long. */
 #include "tests/proof/proof.h"
 #include "io/json.c"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_mul_size, with a size of 16 bits: the product where it fits, else -1 and nothing changed. Solvers take the division of 64 bits for ever. */
+/* gy_mul_size, with a size of 16 bits: the product where it fits, else -1 and nothing changed.
+ * Solvers take the division of 64 bits for ever. */
 #include "tests/proof/proof.h"
 #undef GY_BASE_H
 #undef SIZE_MAX

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_png_check: nothing is read outside of the file; what is accepted has a header first, and its sides are those of the header. */
+/* gy_png_check: nothing is read outside of the file; what is accepted has a header first, and its
+ * sides are those of the header. */
 #include "tests/proof/proof.h"
 #include "io/images/image_check.c"
 

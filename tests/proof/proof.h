@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* proof.h: what proofs share. A harness is a function `proof` that calls one function of the library with values that can be anything, assumes
- * what its callers keep, and claims what it promises. nondet_X gives any value of its type; contract_F stands for F where the table says so. */
+/* proof.h: what proofs share. A harness is a function `proof` that calls one function of the
+ * library with values that can be anything, assumes what its callers keep, and claims what it
+ * promises. nondet_X gives any value of its type; contract_F stands for F where the table says
+ * so. */
 #ifndef PROOF_H
 #define PROOF_H
 #include "engine/base/status.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* script_word: nothing is read outside of the line and nothing written outside of a word; the word has an end and no blank. */
+/* script_word: nothing is read outside of the line and nothing written outside of a word; the word
+ * has an end and no blank. */
 #include "tests/proof/proof.h"
 #include "net/schedule/schedule_text.c"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* st_check_tensor: a tensor that is accepted lies inside the data of the file, and has as many bytes as its elements. */
+/* st_check_tensor: a tensor that is accepted lies inside the data of the file, and has as many
+ * bytes as its elements. */
 #include "tests/proof/proof.h"
 #include "io/safetensors.c"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_text_real: nothing is read behind the text's end, nothing written outside of the room; what is accepted is finite and inside its range. */
+/* gy_text_real: nothing is read behind the text's end, nothing written outside of the room; what is
+ * accepted is finite and inside its range. */
 #include "tests/proof/proof.h"
 #define strtod(text, end) nondet_double()
 #undef isfinite

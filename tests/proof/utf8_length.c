@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_utf8_length and json_encode are inverse to each other: every character has one sequence, and every sequence that is accepted is one. */
+/* gy_utf8_length and json_encode are inverse to each other: every character has one sequence, and
+ * every sequence that is accepted is one. */
 #include "tests/proof/proof.h"
 #include "io/json.c"
 

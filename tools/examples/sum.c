@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums over processes, for a program that trains by other means: memory that the ranks share, sums that run while the program computes.
+/* Sums over processes, for a program that trains by other means: memory that the ranks share, sums
+ * that run while the program computes.
  *
  *   cc -Iengine tools/examples/sum.c -o sum -Lbuild -lgyre-net          or with build/libgyre.a -lm -lpthread -ldl
  *   gyre launch -n 4 -- ./sum 1000000

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public side of net/ that needs no network: schedules printed with their proof, and simulated trainings on described clusters. */
+/* The public side of net/ that needs no network: schedules printed with their proof, and simulated
+ * trainings on described clusters. */
 #include "tools/lab/lab.h"
 #include "net/schedule/algorithms.h"
 #include "tools/lab/cluster.h"

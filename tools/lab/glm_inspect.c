@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a file of rows or a model is and holds. Of rows every block is read, so that a damaged one is found. */
+/* What a file of rows or a model is and holds. Of rows every block is read, so that a damaged one
+ * is found. */
 #include "tools/lab/lab.h"
 #include "engine/run/engine.h"
 #include "engine/base/file_line.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* noise.h: a full batch of noise for a net, with all labels in turn, for what is measured without data.
- * Zeros would not do: products of zeros take less power, and run faster. */
+/* noise.h: a full batch of noise for a net, with all labels in turn, for what is measured without
+ * data. Zeros would not do: products of zeros take less power, and run faster. */
 #ifndef GY_LAB_NOISE_H
 #define GY_LAB_NOISE_H
 #include "engine/run/engine.h"

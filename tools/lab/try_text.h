@@ -12,8 +12,9 @@
  *     // gyre: scratch 4*K                          bytes of GY_SCRATCH
  *     // gyre: launch my_apply grid up(N*H*W*C,256) threads 256 shared 0         in order, up to four
  *
- * Where a number stands behind grid (up to three), threads, shared, scratch or define, it may be computed, without blanks: from
- * N H W C P Q K R S GROUPS BYTES (of an element) by + - * / % ( ), up(a,b) (a / b rounded up), min(a,b), max(a,b). */
+ * Where a number stands behind grid (up to three), threads, shared, scratch or define, it may be
+ * computed, without blanks: from N H W C P Q K R S GROUPS BYTES (of an element) by + - * / % ( ),
+ * up(a,b) (a / b rounded up), min(a,b), max(a,b). */
 #ifndef GY_TRY_TEXT_H
 #define GY_TRY_TEXT_H
 #include "tools/lab/lab.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* why_page.h: what was measured in some steps, between taking it (why.c) and saying it (why_page.c). */
+/* why_page.h: what was measured in some steps, between taking it (why.c) and saying it
+ * (why_page.c). */
 #ifndef GY_WHY_PAGE_H
 #define GY_WHY_PAGE_H
 #include "tools/lab/lab.h"

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Stochastic dual coordinate ascent on a device.
  *
- * Rows on the device go on at the same time, which makes their steps too long together; the damping factor s shortens them. It begins with how alike rows
- * are; after an epoch that let the dual objective fall, weights and dual numbers go back to what they were and s doubles, after a good one
- * it becomes a little smaller. The dual objective of an epoch costs next to nothing, the primal one a pass: it is made every few epochs.
- * Ranks train side by side, each on its own rows and its own device, and sum after every epoch (rank_sums.h). A rank then watches the dual objective of its
- * own part, sum of conjugates - l2 / (2 sigma) |v|^2, which its steps alone make rise; sigma is the number of ranks, so that nothing can diverge.
+ * Rows on the device go on at the same time, which makes their steps too long together; the damping
+ * factor s shortens them. It begins with how alike rows are. After an epoch that let the dual
+ * objective fall, weights and dual numbers go back to what they were and s doubles, after a good
+ * one it becomes a little smaller. The dual objective of an epoch costs next to nothing, the primal
+ * one a pass: it is made every few epochs. Ranks train side by side, each on its own rows and its
+ * own device, and sum after every epoch (rank_sums.h). A rank then watches the dual objective of
+ * its own part, sum of conjugates - l2 / (2 sigma) |v|^2, which its steps alone make rise. With
+ * sigma the number of ranks, nothing can diverge.
  *
- * Who decides is the host's certificate, in double: what the device believes to be enough is checked there before the run ends. */
+ * Who decides is the host's certificate, in double: what the device believes to be enough is
+ * checked there before the run ends. */
 #include "engine/glm/solve/glm_device.h"
 #include "engine/glm/solve/glm_device_state.h"
 #include "engine/base/clock.h"

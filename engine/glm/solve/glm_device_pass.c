@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows through a device. They go there as windows (glm_window.h), through two pieces of pinned memory: while the device trains on
- * one, the next is packed by the host and copied. Where all windows fit they stay, and a pass is launches alone; where not, two pieces of
- * device memory take turns, and where not even the dual numbers of all rows fit, these travel with their window, there and back.
+/* Rows through a device. They go there as windows (glm_window.h), through two pieces of pinned
+ * memory. While the device trains on one, the host packs and copies the next. Where all windows fit
+ * they stay, and a pass is launches alone; where not, two pieces of device memory take turns, and
+ * where not even the dual numbers of all rows fit, these travel with their window, there and back.
  *
  *     host      pack 0 | pack 1 | pack 2 (when copy 0 has left) ...
  *     COPY      copy 0 | copy 1 | copy 2 (when the device is done with 0) ...
  *     WORK               train 0 | train 1 ...
  *     PEERS                        duals of 0 back | ...
  *
- * Where rows lie in the host's memory all the time, a window is made of pieces of a few rows from everywhere, and a window that streams anew for each
- * pass: in a fixed order of neighbours the dual objective rises many times slower. A feed that hands out one view after another is asked for an order
- * of its own. Dual numbers that stay on the device are in the order in which rows came to it. */
+ * Where rows lie in the host's memory, a window is made of pieces of a few rows from everywhere,
+ * anew for each pass if it streams. In a fixed order of neighbours the dual objective rises many
+ * times slower. A feed that hands out one view after another is asked for an order of its own. Dual
+ * numbers that stay on the device are in the order in which rows came to it. */
 #include "engine/glm/solve/glm_device_state.h"
 #include "kernels/glm_window.h"
 #include "engine/base/rng.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The quadratic model by columns of the rows, where the set is too large for its matrix. Coordinate descent keeps the model's slope of every row (Yuan,
- * Ho, Lin, 2012): a look at a coordinate reads its column, a move writes it; those that are 0 and well inside their condition rest until the others are
- * done. Where that is slow, all values that are not 0 are moved at once, to about where the model is least with their signs, by conjugate gradients; or where
- * there are groups of features of which no row has two, after each round, those of a group together (l1_groups.c). */
+/* The quadratic model by columns of the rows, where the set is too large for its matrix. Coordinate
+ * descent keeps the model's slope of every row (Yuan, Ho, Lin, 2012): a look at a coordinate reads
+ * its column, a move writes it. Those that are 0 and well inside their condition rest until the
+ * others are done. Where that is slow, all values that are not 0 are moved at once, to about where
+ * the model is least with their signs, by conjugate gradients; or where there are groups of
+ * features of which no row has two, after each round, those of a group together (l1_groups.c). */
 #include "engine/glm/solve/l1_state.h"
 
 #define LC_ROUNDS_LEAST 2

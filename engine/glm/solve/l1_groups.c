@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* A field written as one-hot features is a group of which no row has two. Where nearly all rows have one of each of two groups, moving the weights of one up
- * and those of the other down hardly changes any score: coordinate descent creeps along these directions, and hardly along any other. So, as on a coarse
- * grid (Xu, "Iterative methods by space decomposition and subspace correction", 1992), the weights of group g that are not 0 move together, by t_g, to where
+/* A field written as one-hot features is a group of which no row has two. Where nearly all rows
+ * have one of each of two groups, moving one group's weights up and the other's down hardly changes
+ * any score. Coordinate descent creeps along these directions. So, as on a coarse grid (Xu,
+ * "Iterative methods by space decomposition and subspace correction", 1992), the weights of group g
+ * that are not 0 move together, by t_g, to where
  *
  *     slope.t + t'Et / 2 + sum over j of l1_j |v_j + t_g(j)|
  *
- * is least: with all its kinks, so that the weights of a group that every row is in come to their median. Groups are found first fit, long columns first: a
- * feature joins the first group that none of its rows is in. The bias is a group. */
+ * is least: with all its kinks, so that the weights of a group that every row is in come to their
+ * median. Groups are found first fit, long columns first: a feature joins the first group that none
+ * of its rows is in. The bias is a group. */
 #include "engine/glm/solve/l1_state.h"
 
 #define LG_SAMPLE 32768  /* rows that E is made of, about */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The matrix of a set of features, from the rows by columns: column j's rows, and of each the entries that lie in the set at j or after it, add up to the
- * matrix's row j, which stays in the cache. A row is a task of its own, so there is nothing to add up afterwards, and the bits do not depend on threads. The
- * entries of the rows that lie in the set are listed first, from their columns. */
+/* The matrix of a set of features, from the rows by columns. Column j's rows, with their entries in
+ * the set at j or after it, add up to row j of the matrix, which stays in the cache. A row is a
+ * task of its own, so there is nothing to add up afterwards, and the bits do not depend on threads.
+ * The entries of the rows that lie in the set are listed first, from their columns. */
 #include "engine/glm/solve/l1_state.h"
 
 #define LM_TILES 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* l1_state.h: what the files of the L1 solver share: the quadratic model that a proximal Newton step
- * minimises, over a set of features,
+/* l1_state.h: what the files of the L1 solver share: the quadratic model that a proximal Newton
+ * step minimises, over a set of features,
  *
  *     q(v) = g.(v - w) + (v - w)'M(v - w) / 2 + sum over j of l1_j |v_j|
  *

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Newton's method for smooth losses with an l2 penalty (the hinge: newton_hinge.c). A step solves (X'DX + l2) s = -g: by the matrix itself and its Cholesky
- * factor where features are few, else by conjugate gradients, preconditioned by the diagonal, until the residual is as small as this step is worth; then it
- * is halved until P falls.
- * The matrix is summed in float. Where that brings no more, the factor of one summed in double preconditions conjugate gradients that are solved to the end.
- * What then moves no more is called rounding if P has at most that to lose which floats make of the weights, else stalled.
- * P is strongly convex in w, so |g|^2 / (2 l2) is the duality gap at the dual point that the slopes make, and costs nothing.
+/* Newton's method for smooth losses with an l2 penalty (the hinge: newton_hinge.c). A step solves
+ * (X'DX + l2) s = -g: by the matrix itself and its Cholesky factor where features are few, else by
+ * conjugate gradients, preconditioned by the diagonal, until the residual is as small as this step
+ * is worth. Then it is halved until P falls. The matrix is summed in float. Where that brings no
+ * more, the factor of one summed in double preconditions conjugate gradients that are solved to the
+ * end. What then moves no more is called rounding if P has at most that to lose which floats make
+ * of the weights, else stalled. P is strongly convex in w, so |g|^2 / (2 l2) is the duality gap at
+ * the dual point that the slopes make, and costs nothing.
  *
- * With many more rows than features it begins on every 64th row, then every 8th: what few rows know is found at a fraction of a pass. */
+ * With many more rows than features it begins on every 64th row, then every 8th. What few rows know
+ * is found at a fraction of a pass. */
 #include "engine/glm/glm_room.h"
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A lower bound of the optimum. The slopes of the losses at any w are numbers that the dual problem takes,
+/* A lower bound of the optimum. The slopes of the losses at any w are numbers that the dual problem
+ * takes,
  *
  *     D = sum of conjugates - sum over features of max(|u_j| - l1, 0)^2 / (2 l2)       u = sum of coefficient_i x_i
  *
- * once they respect what its domain asks for beside: without l2 no |u_j| above l1, so all of them are scaled down; and with a bias that is free, a sum of 0, so
- * the side of y that has more is scaled to what the other has (squared loss: every row gives the same share of the excess). */
+ * once they respect what its domain asks for beside: without l2 no |u_j| above l1, so all of them
+ * are scaled down; and with a bias that is free, a sum of 0, so the side of y that has more is
+ * scaled to what the other has (squared loss: every row gives the same share of the excess). */
 #include "engine/glm/solve/newton_state.h"
 
 static double nw_most(const double *u, size_t penalised)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A resident feed's rows by columns. The rows are cut into tiles; each counts its entries of every column, the counts become places, and each tile writes
- * its entries there: rows rise within a column, whatever the number of threads. */
+/* A resident feed's rows by columns. The rows are cut into tiles. Each counts its entries of every
+ * column, the counts become places, and each tile writes its entries there: rows rise within a
+ * column, whatever the number of threads. */
 #include "engine/glm/solve/newton_state.h"
 
 struct nw_turn {

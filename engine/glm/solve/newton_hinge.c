@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The hinge loss by Newton's method, for few features. Dual numbers a are sought by proximal points: with b those of the stage before,
+/* The hinge loss by Newton's method, for few features. Dual numbers a are sought by proximal
+ * points: with b those of the stage before,
  *
  *     max over a in [0, c]:  sum of a_i - l2 / 2 |w|^2 - sum of (a_i - b_i)^2 / (2 sigma c_i)        l2 w = sum of y_i a_i x_i
  *
- * whose own dual is smooth in w, with slopes a_i(w) = b_i + sigma c_i (1 - m_i) brought into [0, c_i], m_i = y_i x_i . w, and curvatures sigma c_i where that
- * lies inside: few rows, so the matrix is cheap. A step is searched exactly, on the margins alone. sigma doubles from stage to stage; each ends where
- * l2 / 2 |w - w(a)|^2 is down to what the stage itself lacks, for any a in the box is dual feasible and every point has its certificate,
+ * whose own dual is smooth in w, with slopes a_i(w) = b_i + sigma c_i (1 - m_i) brought into [0,
+ * c_i], m_i = y_i x_i . w, and curvatures sigma c_i where that lies inside: few rows, so the matrix
+ * is cheap. A step is searched exactly, on the margins alone. sigma doubles from stage to stage.
+ * Each ends where l2 / 2 |w - w(a)|^2 is down to what the stage itself lacks, for any a in the box
+ * is dual feasible and every point has its certificate,
  *
  *     P(w) - D(a) = sum of (c_i max(0, 1 - m_i) - a_i (1 - m_i))  +  l2 / 2 |w - w(a)|^2,   no term below 0.
  *
- * (Li, Sun, Toh, "A highly efficient semismooth Newton augmented Lagrangian method", 2018.) The first stages, where most rows lie inside, see a sample.
+ * (Li, Sun, Toh, "A highly efficient semismooth Newton augmented Lagrangian method", 2018.) The
+ * first stages, where most rows lie inside, see a sample.
  *
- * Margins and sum of y a x are moved on in double, and made anew from w and a where a stage begins after long ways. The goal is reached when the certificate
- * of w and a as the floats that they are kept in says so. */
+ * Margins and sum of y a x are moved on in double, and made anew from w and a where a stage begins
+ * after long ways. The goal is reached when the certificate of w and a as the floats that they are
+ * kept in says so. */
 #include "engine/glm/glm_room.h"
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"

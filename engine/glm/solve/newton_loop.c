@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Newton's method with a line search, for any model that can visit a point: the one loop of newton.c
- * and softmax.c. From weights w to the run's end:
+/* Newton's method with a line search, for any model that can visit a point: the one loop of
+ * newton.c and softmax.c. From weights w to the run's end:
  *
  *     until the run's rule says why:
  *         s     = about -(H + l2)^-1 g                          direction, often by gradients below

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* X'DX among a set of features, as a triangle, row of data by row of data: a row with m entries in the set adds m (m + 1) / 2 products, so short rows make it
- * cheap, and rows of ones cheapest. A thread adds in float, in a block that stays in its cache, and empties it into the tile's total in double before
- * rounding can pile up. Exactly, products and sums are doubles, and there is no block. */
+/* X'DX among a set of features, as a triangle, row of data by row of data. A row with m entries in
+ * the set adds m (m + 1) / 2 products. Short rows make it cheap, rows of ones cheapest. A thread
+ * adds in float, in a block that stays in its cache. It empties it into the tile's total in double
+ * before rounding piles up. Exactly, products and sums are doubles, and there is no block. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"
 

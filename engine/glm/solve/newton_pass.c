@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Passes over the rows. A resident feed's views are listed once; another feed is read from its beginning in each pass. Of a row only its curvature stays
- * between passes, one float, so that memory does not grow with the entries. */
+/* Passes over the rows. A resident feed's views are listed once; another feed is read from its
+ * beginning in each pass. Of a row only its curvature stays between passes, one float, so that
+ * memory does not grow with the entries. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* newton_state.h: what the solvers of second order share. A point w is visited by a pass over the
- * rows, which leaves three things: sums of losses, the pull of the rows u = sum of coefficient_i x_i
- * (minus the gradient of the losses), and the curvature of each row's loss. Further passes at the
- * same point give products of the curvature matrix X'DX with a direction, or the matrix itself for a
- * set of features.
+/* newton_state.h: what the solvers of second order share. A pass over the rows visits a point w. It
+ * leaves three things: sums of losses, the pull of the rows u, and the curvature of each row's
+ * loss. The pull u = sum of coefficient_i x_i is minus the gradient of the losses. Further passes
+ * at the same point give products of the curvature matrix X'DX with a direction, or the matrix
+ * itself for a set of features.
  *
- * Every pass cuts each view into the same tiles, a tile adds into a slot of its own, and slots are
- * added in order: the same bits for any number of threads. */
+ * Every pass cuts each view into the same tiles. A tile adds into a slot of its own, and slots are
+ * added in order. So bits are the same for any number of threads. */
 #ifndef GY_GLM_NEWTON_STATE_H
 #define GY_GLM_NEWTON_STATE_H
 #include "engine/glm/stop.h"
@@ -58,7 +58,7 @@ struct gy_nw {
     float *wire;                /* [2 * wire_room] what is summed over ranks */
     size_t wire_room;           /* above 0, where there is one, whatever dims */
     float *block;               /* matrices: [threads][block_room] */
-    double *total;              /* [slots of the matrix][numbers of the triangle], total_room at most */
+    double *total; /* [slots of the matrix][numbers of the triangle], total_room at most */
     size_t block_room, total_room;
     double curved;              /* rows that have a curvature, about; 0: nearly all */
     float *filtered;            /* [threads][dims + dims]: a row's entries in a set */
@@ -67,23 +67,26 @@ struct gy_nw {
     int64_t began;              /* clock */
 };
 
-/* with_columns: a resident feed is turned into columns. with_diagonal: visits will be asked for it. On failure nothing is held. */
+/* with_columns: a resident feed is turned into columns. with_diagonal: visits will be asked for it.
+ * On failure nothing is held. */
 GY_INT int gy_nw_open(struct gy_nw *nw, struct gy_glm_run *run, int with_columns, int with_diagonal, struct gy_error *err);
 GY_INT void gy_nw_close(struct gy_nw *nw);
-/* Visits w [dims]: u [dims], and diagonal [dims] of X'DX unless NULL. All ranks together. sums->loss need not be finite. */
+/* Visits w [dims]: u [dims], and diagonal [dims] of X'DX unless NULL. All ranks together.
+ * sums->loss need not be finite. */
 GY_INT int gy_nw_visit(struct gy_nw *nw, const float *w, double *u, double *diagonal, struct gy_nw_sums *sums, struct gy_error *err);
 /* out = X'D X p at the point last visited. */
 GY_INT int gy_nw_product(struct gy_nw *nw, const float *p, double *out, struct gy_error *err);
-/* With columns, the two halves of it: nw->product = D X p, and X' t of one column (the bias too). */
+/* With columns, the two halves of it: nw->product = D X p, and X' t of one column (the bias
+ * too). */
 GY_INT int gy_nw_forward(struct gy_nw *nw, const float *p, struct gy_error *err);
 GY_INT double gy_nw_column(const struct gy_nw *nw, size_t j, const float *t);
-/* out = X'DX among the features with map[j] = 0 .. count - 1, rising in j (others -1; NULL: all), the bias among them: its upper triangle, row after row,
- * count (count + 1) / 2 numbers. */
+/* out = X'DX among the features with map[j] = 0 .. count - 1, rising in j (others -1; NULL: all),
+ * the bias among them. It has the upper triangle, row after row: count (count + 1) / 2 numbers. */
 GY_INT int gy_nw_matrix(struct gy_nw *nw, const int32_t *map, size_t count, double *out, struct gy_error *err);
 /* Dual numbers of the point w in the loss's own form into run->dual, where there is one. */
 GY_INT int gy_nw_dual(struct gy_nw *nw, const float *w, struct gy_error *err);
-/* A lower bound of min P from the coefficients at w, where the last visit left u and sums: they are brought into the dual problem's domain first. u is
- * overwritten where a free bias needs it. */
+/* A lower bound of min P from the coefficients at w, where the last visit left u and sums. They are
+ * brought into the dual problem's domain first. A free bias may overwrite u. */
 GY_INT int gy_nw_bound(struct gy_nw *nw, const float *w, const struct gy_nw_sums *sums, double *u, double *dual, struct gy_error *err);
 /* A pass that leaves u and sums (loss: of the conjugates) of changed coefficients. */
 struct gy_nw_change {
@@ -91,15 +94,16 @@ struct gy_nw_change {
     double shift;   /* less this times c */
 };
 GY_INT int gy_nw_changed(struct gy_nw *nw, const float *w, const struct gy_nw_change *change, double *u, struct gy_nw_sums *sums, struct gy_error *err);
-/* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound are in run->result. Where *why stays
- * GY_GLM_GOES_ON it does. */
+/* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound
+ * are in run->result. Where *why stays GY_GLM_GOES_ON it does. */
 struct gy_nw_watch {
     struct gy_glm_checks checks;
     int epoch;
 };
 GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, enum gy_glm_why *why, struct gy_error *err);
 
-/* Whether the steps of a run still bring something. Zero, then begun with the first point's P and gap. */
+/* Whether the steps of a run still bring something. Zero, then begun with the first point's P and
+ * gap. */
 struct gy_nw_judge {
     double primal, gap; /* of the last step that brought something, */
     int idle;           /* and how many have passed since */
@@ -111,8 +115,8 @@ struct gy_nw_step {
     double promise;     /* what P should lose by the step, about */
     double noise;       /* what P may owe to the floats of the weights and the sums of its terms */
 };
-/* 1: from now on they are to be solved to the end: judge->exact has become 1. Steps that bring nothing even so: *why is rounding where they promised no more
- * than noise, else stalled. */
+/* 1: from now on they are to be solved to the end: judge->exact has become 1. Steps that bring
+ * nothing even so: *why is rounding where they promised no more than noise, else stalled. */
 GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, enum gy_glm_why *why);
 /* The noise of weights whose curvatures are this diagonal, or 1 over it. */
 GY_INT double gy_nw_noise(const float *w, const double *diagonal, int inverse, size_t dims, double primal);
@@ -130,16 +134,17 @@ struct gy_nw_method {
     double first;                 /* gap where the run began */
     struct gy_nw_judge judge;     /* exact: systems are solved to the end */
     int (*visit)(struct gy_nw_method *m, const float *w, double *primal, struct gy_error *err);
-    void (*accept)(struct gy_nw_method *m, double primal);         /* w was visited: g, primal, gap */
+    void (*accept)(struct gy_nw_method *m, double primal); /* w was visited: g, primal, gap */
     int (*direction)(struct gy_nw_method *m, struct gy_error *err); /* s */
-    int (*times)(struct gy_nw_method *m, struct gy_error *err);     /* q = (X'DX + l2) p, of narrow */
+    int (*times)(struct gy_nw_method *m, struct gy_error *err); /* q = (X'DX + l2) p, of narrow */
     double (*condition)(struct gy_nw_method *m);                   /* z; r.z */
-    int (*certify)(struct gy_nw_method *m, struct gy_error *err);   /* the run's result, and its w */
-    int (*to_the_end)(struct gy_nw_method *m, int moved, struct gy_error *err); /* judge.exact is new */
+    int (*certify)(struct gy_nw_method *m, struct gy_error *err); /* the run's result, and its w */
+    /* judge.exact is new */
+    int (*to_the_end)(struct gy_nw_method *m, int moved, struct gy_error *err);
 };
 GY_INT int gy_nw_loop(struct gy_nw_method *m, struct gy_error *err);
-/* Its parts: w is visited; a step is found; w moves along it, *moved 0: P falls nowhere, as far as
- * floats show; s from r, z and rho = r.z, s being 0. */
+/* Its parts: w is visited; a step is found; w moves along it. *moved 0: P falls nowhere, as far as
+ * floats show. The step s comes from r, z and rho = r.z, s being 0. */
 GY_INT int gy_nw_start(struct gy_nw_method *m, struct gy_error *err);
 GY_INT int gy_nw_direction(struct gy_nw_method *m, struct gy_error *err);
 GY_INT int gy_nw_search(struct gy_nw_method *m, int *moved, struct gy_error *err);
@@ -150,7 +155,8 @@ struct gy_nw_view {
     struct gy_rows rows;
     int64_t base; /* number of its first row within this rank's part */
 };
-/* One pass: fn(job, tile, thread) for every tile of `slots`, of every view. job begins with view. */
+/* One pass: fn(job, tile, thread) for every tile of `slots`, of every view. job begins with
+ * view. */
 GY_INT int gy_nw_walk(struct gy_nw *nw, gy_tile_fn fn, struct gy_nw_view *job, int slots, struct gy_error *err);
 /* Rows [from, to) of the tile. */
 static inline void gy_nw_range(const struct gy_nw_view *view, int64_t tile, int slots, int32_t *from, int32_t *to)
@@ -159,7 +165,8 @@ static inline void gy_nw_range(const struct gy_nw_view *view, int64_t tile, int 
     *to = (int32_t)((tile + 1) * view->rows.count / slots);
 }
 GY_INT double gy_nw_dot(const struct gy_rows *rows, int32_t i, const float *w);
-GY_INT void gy_nw_scatter(const struct gy_rows *rows, int32_t i, double t, double *slot); /* slot += t times row i */
+/* slot += t times row i */
+GY_INT void gy_nw_scatter(const struct gy_rows *rows, int32_t i, double t, double *slot);
 
 /* The sentence of a first point whose P is not a number. */
 GY_INT int gy_nw_finite(double primal, struct gy_error *err);
@@ -167,8 +174,9 @@ GY_INT int gy_nw_finite(double primal, struct gy_error *err);
 /* newton_hinge.c: the hinge loss, of features few enough for a matrix, without a free bias. */
 GY_INT int gy_nw_hinge(struct gy_glm_run *run, struct gy_error *err);
 
-/* newton_sum.c: x[i] = sum over ranks, with the same bits on all: few of them exact, in the order of ranks; many to 2^-46 of the largest, or a float's
- * rounding of their own where that is less. */
+/* newton_sum.c: x[i] = sum over ranks, with the same bits on all. Few numbers are summed exactly,
+ * in the order of ranks. Many are summed to 2^-46 of the largest, or to a float's rounding where
+ * that is less. */
 GY_INT int gy_nw_sum(struct gy_nw *nw, double *x, size_t count, struct gy_error *err);
 
 /* newton_columns.c */
@@ -184,9 +192,11 @@ struct gy_nw_block {
     int32_t row[GY_NW_BLOCK];
 };
 GY_INT void gy_nw_losses(struct gy_nw_block *block, int weighted, unsigned cpu, struct gy_nw_sums *sums);
-/* The upper triangle a, row after row, becomes its factor; pivot j is lifted to least[j] > 0, which goes with its own diagonal: features have any scale. */
+/* The upper triangle a, row after row, becomes its factor. Pivot j is lifted to least[j] > 0. That
+ * bound goes with its own diagonal, as features have any scale. */
 GY_INT void gy_nw_factor(struct gy_pool *pool, unsigned cpu, double *a, size_t count, const double *least);
-GY_INT void gy_nw_solve(const double *factor, size_t count, double *x); /* x: right side, becomes the solution */
+/* x: right side, becomes the solution */
+GY_INT void gy_nw_solve(const double *factor, size_t count, double *x);
 GY_INT void gy_nw_exp(double *x, size_t count); /* in place, of numbers in [-700, 0]; to 1e-14 */
 GY_INT double gy_nw_inner(const double *a, const double *b, size_t count);
 GY_INT void gy_nw_add(double *y, double factor, const double *x, size_t count); /* y += factor x */

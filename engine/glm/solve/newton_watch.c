@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* When a solver of second order stops, and what it says on the way. All ranks decide the same: they have the same sums, and ask each other where only one may
- * know. */
+/* When a solver of second order stops, and what it says on the way. All ranks decide the same: they
+ * have the same sums, and ask each other where only one may know. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"

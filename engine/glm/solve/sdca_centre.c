@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The centre of the proximal term, and kappa. The larger kappa, the faster a pass goes towards the best point of its own problem, and the slower those
- * points go towards the best of all. Both are balanced where the gap that is left inside, summed by the pass, is about CENTRE_BALANCE times
- * kappa / 2 |w - centre|^2, which is what the centre still lacks; so kappa is moved towards that by steps. Between ranks a pass sums but a part of that gap,
- * and the rest goes down so slowly where kappa is small that the balance is another one. The centre runs ahead by the momentum that
- * belongs to kappa for strongly convex functions; between ranks, whose points are rough, not where the weights turn back from it (O'Donoghue and Candes,
- * "Adaptive restart for accelerated gradient schemes", 2015). */
+/* The centre of the proximal term, and kappa. A larger kappa takes a pass faster towards the best
+ * point of its own problem, and those points slower towards the best of all. Both are balanced
+ * where the gap that is left inside, summed by the pass, is about CENTRE_BALANCE times kappa / 2 |w
+ * - centre|^2, which is what the centre still lacks. So kappa is moved towards that by steps.
+ * Between ranks a pass sums but a part of that gap. The rest falls slowly where kappa is small, so
+ * the balance is another one. The centre runs ahead by the momentum that belongs to kappa for
+ * strongly convex functions; between ranks, whose points are rough, not where the weights turn back
+ * from it (O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015). */
 #include "engine/glm/solve/sdca_state.h"
 
 #define CENTRE_TILE 4096

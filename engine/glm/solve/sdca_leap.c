@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks agree about w long before they agree about their dual numbers: what one rank's rows should give to a frequent feature and another's not leaves w as it
- * is, and a round mends but a small part of it. The slopes of the losses at w are dual numbers without such faults, whose gap is known,
+/* Ranks agree about w long before they agree about their dual numbers. What one rank's rows should
+ * give to a frequent feature, and another's not, leaves w as it is. A round mends but a small part
+ * of it. The slopes of the losses at w are dual numbers without such faults, whose gap is known,
  *
  *     P(w) - D = h(w) + l2 / 2 |soft(u)|^2 - l2 w . u          h(w) = l2 / 2 |w|^2 + l1 |w|_1,   u of the new numbers,
  *
- * which is l2 / 2 |w - u|^2 = g without an l1. A part r of the way to them takes the gap from G to G - r G + r^2 g or less, D being concave: best is
- * r = G / 2g, at most 1. They are as good as w is calm: the round before is done with the safe sigma and one sum. */
+ * which is l2 / 2 |w - u|^2 = g without an l1. A part r of the way to them takes the gap from G to
+ * G - r G + r^2 g or less, D being concave: best is r = G / 2g, at most 1. They are as good as w is
+ * calm: the round before is done with the safe sigma and one sum. */
 #include "engine/glm/solve/sdca_state.h"
 
 #define LEAP_ROWS 2048

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* One pass. The rows of a resident feed are one window, those of another are one window a view. A window's rows are dealt to the threads afresh in each
- * pass: it is cut into ranges that fit a cache, each range is shuffled and cut into as many parts as there are threads, and a thread takes its part of every
- * range, a row of each range in turn. Order depends on seed, pass and window alone. Rows are shuffled one by one, over the whole window: windows, or
- * buckets of neighbours, that stay together pass after pass cost many passes where rows share frequent features, for then what the windows' dual
- * numbers add up to can only move slowly from one window to the other.
+/* One pass. The rows of a resident feed are one window, those of another are one window a view. A
+ * window's rows are dealt to the threads afresh in each pass. It is cut into ranges that fit a
+ * cache. Each range is shuffled and cut into as many parts as there are threads. A thread takes its
+ * part of every range, a row of each in turn. Order depends on seed, pass and window alone. Rows
+ * are shuffled one by one, over the whole window. Buckets of neighbours that stay together pass
+ * after pass cost many passes where rows share frequent features. For then what the buckets' dual
+ * numbers add up to moves but slowly from one to the other.
  *
- * Threads meet when they have done so much that meeting costs a small part of it: the sooner, the less their changes overlap, and the smaller sigma may
- * be. It follows what is measured at each meeting: |sum of changes|^2 / sum of |change|^2, which is 1 for changes at right angles and
- * fan for equal ones, and sigma at or above it makes the meeting raise the dual objective by at least what the threads saw. */
+ * Threads meet when they have done so much that meeting costs a small part of it. Sooner is better:
+ * their changes overlap less, and sigma may be smaller. It follows what is measured at each
+ * meeting: |sum of changes|^2 / sum of |change|^2. That is 1 for changes at right angles and fan
+ * for equal ones. With sigma at or above it, the meeting raises the dual objective by at least what
+ * the threads saw. */
 #include "engine/base/rng.h"
 #include "engine/glm/solve/sdca_state.h"
 

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* sdca_state.h: the state of a run of stochastic dual coordinate ascent, for its own files.
  *
- * u is the shared vector: 1 / l2 sum of coefficient x; the weights are u, or u shrunk by l1 / l2. Each of `fan` threads moves a replica of its own, by
- * sigma times what a row says, takes a row's curvature that much larger, and when the threads meet
+ * u is the shared vector: 1 / l2 sum of coefficient x; the weights are u, or u shrunk by l1 / l2.
+ * Each of `fan` threads moves a replica of its own, by sigma times what a row says, takes a row's
+ * curvature that much larger, and when the threads meet
  *
  *     u += (sum over threads of (replica - u)) / sigma        replica = u
  *
- * sigma = fan is safe for any data (CoCoA+: Ma et al., 2015); less is enough where threads move u in different directions. Ranks are the level above
- * (rank_sums.h), and multiply what threads do by their own sigma.
+ * sigma = fan is safe for any data (CoCoA+: Ma et al., 2015); less is enough where threads move u
+ * in different directions. Ranks are the level above (rank_sums.h), and multiply what threads do by
+ * their own sigma.
  *
- * The passes are those of the problem with kappa / 2 |w - centre|^2 added, where they gain more: its u is (sum of coefficient x + kappa centre) / (l2 + kappa).
- * The centre follows w, and runs ahead of it; where both stand still, it is the problem itself that is solved (accelerated proximal point: Shalev-Shwartz
- * and Zhang, 2014; Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization", 2015). */
+ * The passes are those of the problem with kappa / 2 |w - centre|^2 added, where they gain more:
+ * its u is (sum of coefficient x + kappa centre) / (l2 + kappa). The centre follows w, and runs
+ * ahead of it. Where both stand still, it is the problem itself that is solved (accelerated
+ * proximal point: Shalev-Shwartz and Zhang, 2014; Lin, Mairal, Harchaoui, "A universal catalyst for
+ * first-order optimization", 2015). */
 #ifndef GY_GLM_SDCA_STATE_H
 #define GY_GLM_SDCA_STATE_H
 #include "kernels/cpu/sparse.h"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Newton's method with conjugate gradients for the softmax loss. Of a row its probabilities stay between passes: a product with the curvature is then one
- * look at its features to and one fro. P is strongly convex, so |G|^2 / (2 l2) bounds its distance from the optimum: it is the gap at the dual point that the
- * probabilities make. A bias that is not penalised wants rows' probabilities that add up to the rows of each class; they are moved towards one distribution for
- * all rows just so far that they do. Weights lie feature by feature, the classes of a feature beside each other. */
+/* Newton's method with conjugate gradients for the softmax loss. Of a row its probabilities stay
+ * between passes: a product with the curvature is then one look at its features to and one fro. P
+ * is strongly convex, so |G|^2 / (2 l2) bounds its distance from the optimum: it is the gap at the
+ * dual point that the probabilities make. A bias that is not penalised wants rows' probabilities
+ * that add up to the rows of each class. They are moved towards one distribution for all rows just
+ * so far that they do. Weights lie feature by feature, the classes of a feature beside each
+ * other. */
 #include "engine/glm/glm_room.h"
 #include "engine/glm/solve/softmax.h"
 #include "engine/glm/solve/newton_state.h"

@@ -2,8 +2,7 @@
 /* The kernel table in portable C: vectors of four floats through the compiler's vector types. Every
  * 64-bit processor has them; where it has not, the compiler writes plain code. */
 #include "engine/base/half.h"
-#include "kernels/cpu/isa/micro_pool.h"
-#include "kernels/cpu/isa/micro_wino.h"
+#include "kernels/cpu/isa/wino_points.h"
 
 #define C4_ATTR
 typedef float c4_f4 __attribute__((vector_size(16)));
@@ -39,8 +38,6 @@ GY_ALWAYS c4_f4 c4_keep(c4_f4 v, c4_f4 y, c4_f4 lo, c4_f4 hi)
 
 GY_ALWAYS c4_f4 c4_pick(c4_f4 x, c4_f4 y, c4_f4 a, c4_f4 b) { return c4_select((x > y) | (x != x), a, b); }
 GY_ALWAYS c4_f4 c4_bytes(const uint8_t *p) { return (c4_f4){(float)p[0], (float)p[1], (float)p[2], (float)p[3]}; }
-GY_MICRO_BYTES(c4, C4_ATTR, c4_f4, 4)
-GY_MICRO_PUT_BYTES(c4, C4_ATTR, c4_f4, 4)
 
 typedef float c4_elem;
 /* bf16 in memory: a vector is 4 halves, widened to floats one by one. */
@@ -75,12 +72,22 @@ GY_ALWAYS void c4h_stream(uint16_t *p, c4_f4 v) { c4h_store(p, v); }
 
 GY_MICRO_GET(c4, C4_ATTR, c4_f4, 4)
 GY_MICRO_GET(c4h, C4_ATTR, c4_f4, 4)
-GY_MICRO_ROWS(c4, c4, C4_ATTR, c4_f4, 4)
-GY_MICRO_ROWS(c4, c4h, C4_ATTR, c4_f4, 4)
-GY_MICRO_POOL(c4, c4, C4_ATTR, c4_f4, 4, 1)
-GY_MICRO_POOL(c4, c4h, C4_ATTR, c4_f4, 4, 1)
-GY_MICRO_WINO_FIRST(c4, c4h, C4_ATTR, c4_f4, 4)
-GY_MICRO_FLAT(c4, C4_ATTR, c4_f4, 4)
+#define OUTPUTS c4
+#define DTYPE GY_F32
+#define POOL 1
+#define BYTES 2
+#include "kernels/cpu/isa/rows.inc"
+#define OUTPUTS c4h
+#define DTYPE GY_BF16
+#define POOL 1
+#include "kernels/cpu/isa/rows.inc"
+#define HALVES c4h
+#include "kernels/cpu/isa/wino.inc"
+#include "kernels/cpu/isa/flat.inc"
+#undef PREFIX
+#undef ATTR
+#undef V
+#undef W
 
 static void c4_transpose(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols)
 {
@@ -118,10 +125,8 @@ GY_INT void gy_kernels_portable(struct gy_kernels *k)
     k->transpose = c4_transpose;
     k->pair_values = c4_pair_values;
     k->join = c4_join;
-    GY_MICRO_TABLE(c4, k);
-    GY_MICRO_TABLE_WINO_FIRST(c4, c4h, k);
-    GY_MICRO_TABLE_ROWS(c4, GY_F32, k);
-    GY_MICRO_TABLE_ROWS(c4h, GY_BF16, k);
-    GY_MICRO_TABLE_POOL(c4, GY_F32, k);
-    GY_MICRO_TABLE_POOL(c4h, GY_BF16, k);
+    c4_flat_fill(k);
+    c4_wino_fill(k);
+    c4_rows_fill(k);
+    c4h_rows_fill(k);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* POWER10's matrix unit: an accumulator holds 4 x 4 float sums, and one instruction adds to it the outer product of two
- * vectors of four, of floats or of pairs of bf16 (then each place takes two products). A register tile is 8 rows x 16
- * columns or 16 x 8: all eight accumulators, which is what two units with four cycles each need.
+/* POWER10's matrix unit. An accumulator holds 4 x 4 float sums. One instruction adds to it the
+ * outer product of two vectors of four: of floats, or of pairs of bf16, where each place takes two
+ * products. A register tile is 8 rows x 16 columns or 16 x 8. It takes all eight accumulators, as
+ * two units with four cycles each need.
  *
- * The batch-reduce product reads four neighbours of the reduction from four rows at a time and turns them over. Rows that
- * are missing to a whole group of four are computed as a repetition of the last one and not stored. */
+ * The batch-reduce product reads four neighbours of the reduction from four rows at a time and
+ * turns them over. Rows that are missing to a whole group of four are computed as a repetition of
+ * the last one and not stored. */
 #include "kernels/cpu/isa/table.h"
 #include "kernels/cpu/isa/micro.h"
 
@@ -104,79 +106,15 @@ MMA_ATTR GY_ALWAYS void mma_add_row(float *to, const float *from, mma_f4 sum[][4
     }
 }
 
-/* Both products, G groups of four rows x N accumulators, once for each instruction P: f floats, h pairs. */
-#define MMA_PRODUCTS(P, GER)                                                                                           \
-    MMA_ATTR GY_ALWAYS void mma_##P##_step(__vector_quad acc[][4], const mma_f4 *a, const float *w, const int G,       \
-                                           const int N)                                                                \
-    {                                                                                                                  \
-        mma_f4 b[4];                                                                                                   \
-        GY_UNROLL for (int v = 0; v < N; v++) b[v] = mma_load(w + v * MMA_LINE);                                       \
-        GY_UNROLL for (int g = 0; g < G; g++)                                                                          \
-        {                                                                                                              \
-            GY_UNROLL for (int v = 0; v < N; v++) GER(&acc[g][v], (mma_bytes)a[g], (mma_bytes)b[v]);                   \
-        }                                                                                                              \
-    }                                                                                                                  \
-    MMA_ATTR GY_ALWAYS void mma_##P##_gemm(const struct gy_gemm_tile *t, int64_t rows, const int G, const int N)       \
-    {                                                                                                                  \
-        __vector_quad acc[MMA_GROUPS][4];                                                                              \
-        mma_f4 sum[MMA_GROUPS][4][MMA_LINE];                                                                           \
-        const float *p[MMA_ROWS], *w = t->panel;                                                                       \
-        for (int64_t tap = 0; tap < t->taps; tap++)                                                                    \
-            gy_prefetch_rows(&t->prefetch, t->rows + tap * t->row_pitch, t->row_first, t->len);                        \
-        mma_zero(acc, G, N);                                                                                           \
-        for (int64_t tap = 0; tap < t->taps; tap++) {                                                                  \
-            int64_t c = 0;                                                                                             \
-            for (int i = 0; i < G * MMA_LINE; i++)                                                                     \
-                p[i] = t->rows[tap * t->row_pitch + gy_min64(i, rows - 1)] + t->row_first;                             \
-            for (; c + MMA_LINE <= t->len; c += MMA_LINE) {                                                            \
-                mma_f4 a[MMA_GROUPS][MMA_LINE];                                                                        \
-                GY_UNROLL for (int g = 0; g < G; g++) mma_turn(a[g], p + g * MMA_LINE, c);                             \
-                GY_UNROLL for (int u = 0; u < MMA_LINE; u++, w += N * MMA_LINE)                                        \
-                {                                                                                                      \
-                    const mma_f4 x[MMA_GROUPS] = {a[0][u], a[G > 1 ? 1 : 0][u], a[G > 2 ? 2 : 0][u],                   \
-                                                  a[G > 3 ? 3 : 0][u]};                                                \
-                    mma_##P##_step(acc, x, w, G, N);                                                                   \
-                }                                                                                                      \
-            }                                                                                                          \
-            for (; c < t->len; c++, w += N * MMA_LINE) {                                                               \
-                mma_f4 x[MMA_GROUPS];                                                                                  \
-                GY_UNROLL for (int g = 0; g < G; g++) x[g] = mma_column(p + g * MMA_LINE, c);                          \
-                mma_##P##_step(acc, x, w, G, N);                                                                       \
-            }                                                                                                          \
-        }                                                                                                              \
-        mma_take(sum, acc, G, N);                                                                                      \
-        for (int64_t i = 0; i < rows; i++) {                                                                           \
-            float *const to = t->out[i] + t->out_first;                                                                \
-            mma_add_row(to, t->init != NULL ? t->init : to, sum, i, t->cols, N);                                       \
-        }                                                                                                              \
-    }                                                                                                                  \
-    MMA_ATTR GY_ALWAYS void mma_##P##_outer(const struct gy_outer_tile *t, int64_t rows, const int G, const int N)     \
-    {                                                                                                                  \
-        __vector_quad acc[MMA_GROUPS][4];                                                                              \
-        mma_f4 sum[MMA_GROUPS][4][MMA_LINE];                                                                           \
-        const int64_t last = rows - (G - 1) * MMA_LINE;                                                                \
-        const float *x = t->x, *d = t->dy;                                                                             \
-        const int64_t step = t->x_pitch > 0 ? t->x_pitch : N * MMA_LINE;                                               \
-        mma_zero(acc, G, N);                                                                                           \
-        for (int64_t at = 0; at < t->pixels; at++, x += step, d += t->dy_pitch) {                                      \
-            mma_f4 a[MMA_GROUPS];                                                                                      \
-            if (t->at != NULL) {                                                                                       \
-                d = t->dy + t->at[at] * t->dy_pitch;                                                                   \
-                __builtin_prefetch(t->dy + t->at[at + GY_OUTER_LOOKAHEAD] * t->dy_pitch);                              \
-            }                                                                                                          \
-            GY_UNROLL for (int g = 0; g < G - 1; g++) a[g] = mma_load(d + g * MMA_LINE);                               \
-            a[G - 1] = mma_load_n(d + (G - 1) * MMA_LINE, last);                                                       \
-            mma_##P##_step(acc, a, x, G, N);                                                                           \
-        }                                                                                                              \
-        mma_take(sum, acc, G, N);                                                                                      \
-        for (int64_t i = 0; i < rows; i++) {                                                                           \
-            float *const to = t->dw + i * t->dw_pitch;                                                                 \
-            mma_add_row(to, t->add ? to : NULL, sum, i, t->cols, N);                                                   \
-        }                                                                                                              \
-    }                                                                                                                  \
-    MMA_SHAPES(P)
+#define KIND f
+#define GER __builtin_mma_xvf32gerpp
+#include "kernels/cpu/isa/mma.inc"
+#define KIND h
+#define GER __builtin_mma_xvbf16ger2pp
+#include "kernels/cpu/isa/mma.inc"
 
-/* Tiles of 16 columns have up to 8 rows, of 8 and 4 columns up to 16. */
+/* Tiles of 16 columns have up to 8 rows, of 8 and 4 columns up to 16. Macros from here on: lists of
+ * names, with nothing to step. */
 #define MMA_SHAPE(P, G, N)                                                                                             \
     MMA_ATTR static void mma_##P##_gemm_##G##_##N(const struct gy_gemm_tile *t, int64_t rows)                          \
     {                                                                                                                  \
@@ -186,20 +124,11 @@ MMA_ATTR GY_ALWAYS void mma_add_row(float *to, const float *from, mma_f4 sum[][4
     {                                                                                                                  \
         mma_##P##_outer(t, rows, G, N);                                                                                \
     }
-#define MMA_SHAPES(P)                                                                                                  \
-    MMA_SHAPE(P, 1, 4)                                                                                                 \
-    MMA_SHAPE(P, 2, 4)                                                                                                 \
-    MMA_SHAPE(P, 1, 2)                                                                                                 \
-    MMA_SHAPE(P, 2, 2)                                                                                                 \
-    MMA_SHAPE(P, 3, 2)                                                                                                 \
-    MMA_SHAPE(P, 4, 2)                                                                                                 \
-    MMA_SHAPE(P, 1, 1)                                                                                                 \
-    MMA_SHAPE(P, 2, 1)                                                                                                 \
-    MMA_SHAPE(P, 3, 1)                                                                                                 \
-    MMA_SHAPE(P, 4, 1)
-
-MMA_PRODUCTS(f, __builtin_mma_xvf32gerpp)
-MMA_PRODUCTS(h, __builtin_mma_xvbf16ger2pp)
+#define MMA_SHAPES(P)                                                                              \
+    MMA_SHAPE(P, 1, 4) MMA_SHAPE(P, 2, 4) MMA_SHAPE(P, 1, 2) MMA_SHAPE(P, 2, 2) MMA_SHAPE(P, 3, 2) \
+    MMA_SHAPE(P, 4, 2) MMA_SHAPE(P, 1, 1) MMA_SHAPE(P, 2, 1) MMA_SHAPE(P, 3, 1) MMA_SHAPE(P, 4, 1)
+MMA_SHAPES(f)
+MMA_SHAPES(h)
 
 /* By width (16, 8, 4), then by groups. */
 typedef void (*mma_gemm_fn)(const struct gy_gemm_tile *t, int64_t rows);
@@ -286,15 +215,6 @@ GY_INT void gy_kernels_mma(struct gy_kernels *k)
     k->pair_rows = mma_pair_rows;
     k->pair_floats = mma_pair_floats;
 }
-
-#undef MMA_PRODUCTS
-#undef MMA_SHAPE
-#undef MMA_SHAPES
-#undef MMA_TABLE
-#undef MMA_FN
-#undef MMA_NAME
-#undef MMA_16
-#undef MMA_LIST
 
 #else
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* POWER8 and later, VSX: 64 registers of 4 floats. Register tiles of 8 x 16, 8 x 8 and 8 x 4; the first holds 32
- * sums, more than two pipes of seven cycles need. */
+/* POWER8 and later, VSX: 64 registers of 4 floats. Register tiles of 8 x 16, 8 x 8 and 8 x 4. The
+ * first holds 32 sums, more than two pipes of seven cycles need. */
 #include "engine/base/half.h"
-#include "kernels/cpu/isa/micro_pool.h"
-#include "kernels/cpu/isa/micro_wino.h"
+#include "kernels/cpu/isa/wino_points.h"
 
 #if defined(__powerpc64__) && defined(__VSX__)
 #include <altivec.h>
@@ -64,8 +63,6 @@ VSX_ATTR GY_ALWAYS vsx_f4 vsx_bytes(const uint8_t *p)
     const float t[4] = {(float)p[0], (float)p[1], (float)p[2], (float)p[3]};
     return vec_xl(0, t);
 }
-GY_MICRO_BYTES(vsx, VSX_ATTR, vsx_f4, 4)
-GY_MICRO_PUT_BYTES(vsx, VSX_ATTR, vsx_f4, 4)
 
 typedef float vsx_elem;
 /* bf16 in memory: a vector is 4 halves, widened to floats one by one. */
@@ -101,12 +98,23 @@ VSX_ATTR GY_ALWAYS void vsxh_stream(uint16_t *p, vsx_f4 v) { vsxh_store(p, v); }
 
 GY_MICRO_GET(vsx, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_GET(vsxh, VSX_ATTR, vsx_f4, 4)
-GY_MICRO_ROWS(vsx, vsx, VSX_ATTR, vsx_f4, 4)
-GY_MICRO_ROWS(vsx, vsxh, VSX_ATTR, vsx_f4, 4)
-GY_MICRO_POOL(vsx, vsx, VSX_ATTR, vsx_f4, 4, 1)
-GY_MICRO_POOL(vsx, vsxh, VSX_ATTR, vsx_f4, 4, 1)
-GY_MICRO_WINOS(vsx, vsxh, VSX_ATTR, vsx_f4, 4)
-GY_MICRO_FLAT(vsx, VSX_ATTR, vsx_f4, 4)
+#define OUTPUTS vsx
+#define DTYPE GY_F32
+#define POOL 1
+#define BYTES 2
+#include "kernels/cpu/isa/rows.inc"
+#define OUTPUTS vsxh
+#define DTYPE GY_BF16
+#define POOL 1
+#include "kernels/cpu/isa/rows.inc"
+#define HALVES vsxh
+#define SIZES 3
+#include "kernels/cpu/isa/wino.inc"
+#include "kernels/cpu/isa/flat.inc"
+#undef PREFIX
+#undef ATTR
+#undef V
+#undef W
 
 GY_INT void gy_kernels_vsx(struct gy_kernels *k)
 {
@@ -117,12 +125,10 @@ GY_INT void gy_kernels_vsx(struct gy_kernels *k)
     k->outer[0] = (struct gy_outer_kind){16, 8, vsx_outer_list_4, 0};
     k->outer[1] = (struct gy_outer_kind){8, 8, vsx_outer_list_2, 0};
     k->outer[2] = (struct gy_outer_kind){4, 8, vsx_outer_list_1, 0};
-    GY_MICRO_TABLE(vsx, k);
-    GY_MICRO_TABLE_WINO(vsx, vsxh, k);
-    GY_MICRO_TABLE_ROWS(vsx, GY_F32, k);
-    GY_MICRO_TABLE_ROWS(vsxh, GY_BF16, k);
-    GY_MICRO_TABLE_POOL(vsx, GY_F32, k);
-    GY_MICRO_TABLE_POOL(vsxh, GY_BF16, k);
+    vsx_flat_fill(k);
+    vsx_wino_fill(k);
+    vsx_rows_fill(k);
+    vsxh_rows_fill(k);
 }
 
 #else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The choice of a kernel set: the portable one, then every set that the processor has and the mask
- * of the configuration allows, each over the ones before. */
+/* The choice of a kernel set. First comes the portable one, then each that the processor has and
+ * the configuration's mask allows, over the ones before. */
 #include "kernels/cpu/isa/select.h"
 #include "engine/base/cpu.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* table.h: the table of CPU micro-kernels. Drivers (conv.c, norm.c, ...) cut an op into tiles that
- * fit the caches and call these on each piece; only the functions behind the table know vector
- * registers. Every instruction set has a function that fills its part of the table. select.c calls
- * them from the portable set upwards. What a kernel is given lies in tile_args.h and row_args.h.
+ * fit the caches and call these on each. Only the functions behind the table know vector registers.
+ * Every instruction set has a function that fills its part of the table. select.c calls them from
+ * the portable set upwards. What a kernel is given lies in tile_args.h and row_args.h.
  *
- * Convolution in every direction is one kernel: a batch-reduce product over pointers. For a tile of output pixels
- * the caller gives, for each filter tap, one pointer a pixel to the input channels it meets there (or to a row of
- * zeros), and a panel of weights [tap][channel][width]; the sums stay in registers over all taps and channels. */
+ * Convolution in every direction is one kernel: a batch-reduce product over pointers. The caller
+ * gives a tile of output pixels. For each filter tap it has one pointer a pixel to the input
+ * channels it meets there, or to a row of zeros. It also has a panel of weights
+ * [tap][channel][width]. The sums stay in registers over all taps and channels. */
 #ifndef GY_CPU_TABLE_H
 #define GY_CPU_TABLE_H
 #include "kernels/cpu/isa/row_args.h"
@@ -18,9 +19,9 @@
 /* Activations in memory are float or bf16: a row kernel exists for each, by enum gy_dtype; sums are always float. */
 #define GY_CPU_DTYPES 2
 
-/* The transforms of Winograd's F(m x m, r x r), over count channels; see micro_wino.h. Transformed numbers lie pitch apart.
- * filter_back and spread are of weight gradients, NULL where a size has none. */
-#define GY_WINOS 4
+/* The transforms of Winograd's F(m x m, r x r), over count channels; see wino_points.h. Transformed numbers lie pitch apart.
+ * filter_back and spread are of weight gradients. */
+#define GY_WINOS 3
 /* Filters at a row of points: u[j * pitch + i * width + c] of point j of the row, channel i of channels. */
 struct gy_wino_filters {
     float *u;
@@ -30,13 +31,13 @@ struct gy_wino_filters {
     int row;
 };
 struct gy_wino {
-    int m, r, stride;
+    int m, r;
     void (*filter)(const struct gy_wino_filters *f);
-    /* [data gradient]; y[i] NULL: left out */
-    void (*output[2])(float *const *y, const float *m, int64_t pitch, const float *init, int64_t count);
+    /* y[i] NULL: left out */
+    void (*output)(float *const *y, const float *m, int64_t pitch, const float *init, int64_t count);
     void (*filter_back)(float *const *taps, const float *u, int64_t pitch, int64_t count, int add);
-    /* [data gradient]; ahead: the pixels of the next tile, to be fetched. NULL: not of this type */
-    void (*input[2][GY_CPU_DTYPES])(float *v, int64_t pitch, const void *const *pixels, const void *const *ahead, int64_t count);
+    /* ahead: the pixels of the next tile, to be fetched */
+    void (*input[GY_CPU_DTYPES])(float *v, int64_t pitch, const void *const *pixels, const void *const *ahead, int64_t count);
     /* output, backward */
     void (*spread[GY_CPU_DTYPES])(float *m, int64_t pitch, const void *const *dy, const void *const *ahead, int64_t count);
 };
@@ -63,7 +64,7 @@ struct gy_kernels {
      * by side, then a zero. Reads and writes up to 31 values beyond. */
     void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
                  int64_t count);
-    /* F(4x4, 3x3), F(7x7, 3x3), F(4x4, 5x5), and F(7x7, 3x3) with a stride of 2. r 0: the set does not have it. */
+    /* F(4x4, 3x3), F(7x7, 3x3), F(4x4, 5x5). r 0: the set does not have it. */
     struct gy_wino wino[GY_WINOS];
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);

@@ -8,7 +8,6 @@
 #define GY_ROWS_MAX 16     /* most pixels (or output channels) in a tile of vector registers; tiles of AMX have 32 */
 #define GY_WIDTH_MAX 64    /* widest panel */
 #define GY_OUTER_LOOKAHEAD 16 /* pixels from the one that outer reads to the one that it prefetches */
-#define GY_SLICE_MAX 512   /* most channels behind one pointer of a tile */
 
 /* What is done with the sums of a tile while they are in registers, instead of storing them at out: they go to rows of
  * activations, of bf16 with kinds of pairs, and their statistics are joined to those of the rows before. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel set of AVX2 and FMA: gy_kernels_avx2 fills the table (table.h). This file defines the
- * vector operations; the macros of micro*.h make kernels of them. A processor of this set has 16
+ * vector operations; the templates (*.inc) make kernels of them. A processor of this set has 16
  * registers of 8 floats. A register tile is 6 pixels x 16 channels or 12 x 8: 12 sums.
  *
  * avx2_ names handle floats in memory, avx2h_ names bf16 in memory, which is widened to floats. */
-#include "kernels/cpu/isa/micro_pool.h"
-#include "kernels/cpu/isa/micro_wino.h"
+#include "kernels/cpu/isa/wino_points.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -51,7 +50,6 @@ AVX2_ATTR GY_ALWAYS __m256 avx2_bytes(const uint8_t *p)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
-GY_MICRO_BYTES(avx2, AVX2_ATTR, __m256, 8)
 /* Whole numbers from 0 to 255 as n bytes, at most 8 */
 AVX2_ATTR GY_ALWAYS void avx2_put_bytes(uint8_t *p, __m256 v, int64_t n)
 {
@@ -131,12 +129,23 @@ AVX2_ATTR GY_ALWAYS void avx2_put_two(float *p, __m256 first, __m256 second, con
 
 GY_MICRO_GET(avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_GET(avx2h, AVX2_ATTR, __m256, 8)
-GY_MICRO_ROWS(avx2, avx2, AVX2_ATTR, __m256, 8)
-GY_MICRO_ROWS(avx2, avx2h, AVX2_ATTR, __m256, 8)
-GY_MICRO_POOL(avx2, avx2, AVX2_ATTR, __m256, 8, 4)
-GY_MICRO_POOL(avx2, avx2h, AVX2_ATTR, __m256, 8, 1)
-GY_MICRO_WINOS(avx2, avx2h, AVX2_ATTR, __m256, 8)
-GY_MICRO_FLAT(avx2, AVX2_ATTR, __m256, 8)
+#define OUTPUTS avx2
+#define DTYPE GY_F32
+#define POOL 4
+#define BYTES 1
+#include "kernels/cpu/isa/rows.inc"
+#define OUTPUTS avx2h
+#define DTYPE GY_BF16
+#define POOL 1
+#include "kernels/cpu/isa/rows.inc"
+#define HALVES avx2h
+#define SIZES 3
+#include "kernels/cpu/isa/wino.inc"
+#include "kernels/cpu/isa/flat.inc"
+#undef PREFIX
+#undef ATTR
+#undef V
+#undef W
 
 /* ---- transposition ---- */
 
@@ -188,12 +197,10 @@ GY_INT void gy_kernels_avx2(struct gy_kernels *k)
     k->outer[2] = (struct gy_outer_kind){8, 12, avx2_outer_list_1, 1};
     k->transpose = avx2_transpose;
     k->panels = avx2_panels;
-    GY_MICRO_TABLE(avx2, k);
-    GY_MICRO_TABLE_WINO(avx2, avx2h, k);
-    GY_MICRO_TABLE_ROWS(avx2, GY_F32, k);
-    GY_MICRO_TABLE_ROWS(avx2h, GY_BF16, k);
-    GY_MICRO_TABLE_POOL(avx2, GY_F32, k);
-    GY_MICRO_TABLE_POOL(avx2h, GY_BF16, k);
+    avx2_flat_fill(k);
+    avx2_wino_fill(k);
+    avx2_rows_fill(k);
+    avx2h_rows_fill(k);
 }
 
 #else

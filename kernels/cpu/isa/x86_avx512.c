@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles of 6 x 64 (24 sums, 6 pointers that stay in
- * general registers), 8 x 32 and 8 x 16 for what is left of the channels. Cut vectors use mask registers. */
+/* AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles are 6 x 64 (24 sums, 6
+ * pointers in general registers), and 8 x 32 and 8 x 16 for what is left of the channels. Cut
+ * vectors use mask registers. */
 #include "kernels/cpu/isa/x86_avx512.h"
-#include "kernels/cpu/isa/micro_wino.h"
+#include "kernels/cpu/isa/wino_points.h"
 
 #if defined(__x86_64__)
 
@@ -52,11 +53,21 @@ A512_ATTR GY_ALWAYS void a512_put_two(float *p, __m512 first, __m512 second, con
 #include "kernels/cpu/isa/tile.inc"
 
 GY_MICRO_GET(a512h, A512_ATTR, __m512, 16)
-GY_MICRO_ROWS(a512, a512, A512_ATTR, __m512, 16)
-GY_MICRO_ROWS(a512, a512h, A512_ATTR, __m512, 16)
-GY_MICRO_POOL(a512, a512, A512_ATTR, __m512, 16, 4)
-GY_MICRO_WINOS(a512, a512h, A512_ATTR, __m512, 16)
-GY_MICRO_FLAT(a512, A512_ATTR, __m512, 16)
+#define OUTPUTS a512
+#define DTYPE GY_F32
+#define POOL 4
+#include "kernels/cpu/isa/rows.inc"
+#define OUTPUTS a512h
+#define DTYPE GY_BF16
+#include "kernels/cpu/isa/rows.inc"
+#define HALVES a512h
+#define SIZES 3
+#include "kernels/cpu/isa/wino.inc"
+#include "kernels/cpu/isa/flat.inc"
+#undef PREFIX
+#undef ATTR
+#undef V
+#undef W
 
 A512_ATTR static void a512_transpose(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows,
                                      int64_t cols)
@@ -83,11 +94,10 @@ GY_INT void gy_kernels_avx512(struct gy_kernels *k)
     k->outer[1] = (struct gy_outer_kind){32, 8, a512_outer_list_2, 0};
     k->outer[2] = (struct gy_outer_kind){16, 8, a512_outer_list_1, 0};
     k->transpose = a512_transpose;
-    GY_MICRO_TABLE(a512, k);
-    GY_MICRO_TABLE_WINO(a512, a512h, k);
-    GY_MICRO_TABLE_ROWS(a512, GY_F32, k);
-    GY_MICRO_TABLE_ROWS(a512h, GY_BF16, k);
-    GY_MICRO_TABLE_POOL(a512, GY_F32, k);
+    a512_flat_fill(k);
+    a512_wino_fill(k);
+    a512_rows_fill(k);
+    a512h_rows_fill(k);
 }
 
 #else

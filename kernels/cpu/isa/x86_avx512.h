@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* x86_avx512.h: vectors of 16 floats, shared by the AVX-512 kernel sets. Cut vectors use mask registers. */
+/* x86_avx512.h: vectors of 16 floats of the AVX-512 kernel sets. Masks cut vectors. */
 #ifndef GY_CPU_X86_AVX512_H
 #define GY_CPU_X86_AVX512_H
-#include "kernels/cpu/isa/micro_pool.h"
+#include "kernels/cpu/isa/micro.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* AVX-512 BF16: vdpbf16ps multiplies 16 pairs of bf16 and adds both products to 16 float sums. The register tiles are
- * those of AVX-512; a "float" of the operands is a pair, so the same text serves. The instruction takes numbers below
- * 2^-126 as zero, and so does vcvtneps2bf16, which rounds. */
+/* AVX-512 BF16: vdpbf16ps multiplies 16 pairs of bf16 and adds both products to 16 float sums. The
+ * register tiles are those of AVX-512; a "float" of the operands is a pair, so the same text
+ * serves. The instruction takes numbers below 2^-126 as zero, and so does vcvtneps2bf16, which
+ * rounds. */
 #include "engine/base/half.h"
 #include "kernels/cpu/isa/x86_avx512.h"
 
@@ -39,8 +40,16 @@ P512_ATTR GY_ALWAYS void p512h_store_n(uint16_t *p, __m512 v, int64_t n)
 P512_ATTR GY_ALWAYS void p512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si256((__m256i *)(void *)p, p512h_round(v)); }
 
 GY_MICRO_GET(p512h, P512_ATTR, __m512, 16)
-GY_MICRO_ROWS(a512, p512h, P512_ATTR, __m512, 16)
-GY_MICRO_POOL(a512, p512h, P512_ATTR, __m512, 16, 2)
+#define PREFIX a512
+#define ATTR P512_ATTR
+#define V __m512
+#define W 16
+#define OUTPUTS p512h
+#define DTYPE GY_BF16
+#define POOL 2
+#include "kernels/cpu/isa/rows.inc"
+#undef PREFIX
+
 P512_ATTR GY_ALWAYS void p512h_put_two(uint16_t *p, __m512 first, __m512 second, const struct gy_gemm_finish *f)
 {
     if (f->add) {
@@ -57,9 +66,6 @@ P512_ATTR GY_ALWAYS void p512h_put_two(uint16_t *p, __m512 first, __m512 second,
 P512_ATTR GY_ALWAYS __m512 p512_add(__m512 a, __m512 b) { return a512_add(a, b); }
 
 #define PREFIX p512
-#define ATTR P512_ATTR
-#define V __m512
-#define W 16
 #define ACC 4
 #define ROWS_4 6
 #define ROWS_2 8
@@ -67,6 +73,10 @@ P512_ATTR GY_ALWAYS __m512 p512_add(__m512 a, __m512 b) { return a512_add(a, b);
 #define FLOATS a512
 #define OUTPUTS p512h
 #include "kernels/cpu/isa/tile.inc"
+#undef PREFIX
+#undef ATTR
+#undef V
+#undef W
 
 P512_ATTR GY_ALWAYS __m512i p512_wide(const uint16_t *p, int64_t n)
 {
@@ -89,7 +99,6 @@ P512_ATTR GY_ALWAYS void p512_pair(float *dst, const uint16_t *a, const uint16_t
 #define P512_FOUR(i) i, 32 + i, i + 1, 33 + i, i + 2, 34 + i, i + 3, 35 + i
 static const uint16_t p512_weave[2][32] = {{P512_FOUR(0), P512_FOUR(4), P512_FOUR(8), P512_FOUR(12)},
                                            {P512_FOUR(16), P512_FOUR(20), P512_FOUR(24), P512_FOUR(28)}};
-#undef P512_FOUR
 
 P512_ATTR static void p512_pair_rows(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols,
                                      int64_t count)
@@ -197,12 +206,8 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
     k->pair_pace = 2.0f;
     k->pair_values = p512_pair_values;
     k->join = p512_join;
-    GY_MICRO_TABLE_ROWS(p512h, GY_BF16, k);
-    GY_MICRO_TABLE_POOL(p512h, GY_BF16, k);
+    p512h_rows_fill(k);
 }
-
-#undef P512_LOOKAHEAD
-#undef P512_ROWS_LOOKAHEAD
 
 #else
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates over all parameters. A gradient is first scaled (accumulation, loss scale) and cut to the allowed total norm. */
+/* Updates over all parameters. Gradients are first scaled (accumulation, loss scale) and cut. */
 #include "kernels/cpu/ref/ref.h"
 
 /* SUMS: for span s |w|^2 at 2 s and |g|^2 at 2 s + 1; the totals behind them. */

@@ -4,7 +4,7 @@
  * Sends are the strictest there are: one begins when its receiver has a place free, else the sender
  * keeps it in one of its own, and these are few. When no stage can go on before all are done, they
  * wait for each other. */
-#include "engine/plan/stage_schedule.h"
+#include "tests/stage_verify.h"
 
 /* Of one stage: micro-batches by their numbers. */
 struct play_stage {
@@ -108,9 +108,8 @@ static int play_all(struct play *v)
     return GY_OK;
 }
 
-GY_INT int gy_stage_verify(const struct gy_stage_action *action, int stages, int micros,
-                           const int *slots, int *peak, const struct gy_alloc *alloc,
-                           struct gy_error *err)
+int stage_verify(const struct gy_stage_action *action, int stages, int micros, const int *slots,
+                 int *peak, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct play v = {
         .action = action, .slots = slots, .stages = stages, .micros = micros, .err = err

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* train_lead.h: one rank tests, writes and reports. When it is lost, another does from then on. */
+#ifndef GY_TRAIN_LEAD_H
+#define GY_TRAIN_LEAD_H
+#include "engine/train/train_notes.h"
+
+GY_INT int gy_train_lead(struct train_run *run); /* this one, from now on */
+/* With servers, behind a step: names who was lost, and leads if that was who led. */
+GY_INT int gy_train_served_turn(struct train_run *run);
+/* Between two steps: where somebody waits to join, the ranks come together. */
+GY_INT int gy_train_served_meet(struct train_run *run);
+/* Of a worker that joined: it stands where the others do. */
+GY_INT void gy_train_served_place(struct train_run *run);
+/* What servers have counted goes into run->progress. */
+GY_INT void gy_train_served_report(struct train_run *run);
+
+#endif

@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Parameter servers over four hosts in network namespaces: two workers with one and two servers, each on a host of its own, and two
+# ranks on each host, have the bits of one process, over TCP and UCX; a worker that is lost, also the one that tests and saves, is named and
+# the others go on; without a server nobody does. Needs root.   run_hosts_servers.sh GYRE. Variable: RATE (of a link, default 400mbit).
+. "$(dirname "$0")/e2e.inc"
+GYRE=$1
+. "$(dirname "$0")/hosts.inc"
+if ! hosts_up 4; then
+    skip "$why"
+    finish
+fi
+make_images "$TMP/data/train" 4 30 20 1
+make_images "$TMP/data/test" 4 5 20 2
+tiny_net >"$TMP/tiny.net"
+
+# hosts SLOTS...: a file of hosts with so many ranks each
+hosts()
+{
+    i=0
+    : >"$TMP/hosts.txt"
+    for slots in "$@"; do
+        echo "$tag$i slots=$slots address=10.77.0.$((i + 1))" >>"$TMP/hosts.txt"
+        i=$((i + 1))
+    done
+}
+# learn COMMAND...: the run in $folder, started by the command
+learn() { "$@" "$GYRE" train "$TMP/tiny.net" "$TMP/data" --lr .02 --batch 2 --pad-crop 2 --flip --optimizer adamw --out "$folder" $more; }
+# served WORKERS SERVERS
+served() { learn "$GYRE" launch --hosts "$TMP/hosts.txt" --workers "$1" --servers "$2" --threads 1 --ssh "sh $TMP/enter" --; }
+last=checkpoint-45.safetensors
+
+# ---- the bits of one process
+more='--shards 4 --epochs 3 --ema .9 --threads 1'
+folder=$TMP/one expect 0 learn env
+there "$TMP/one/$last"
+more="$more --sync server"
+for transport in tcp ucx; do
+    if [ $transport = ucx ] && ! ldconfig -p 2>/dev/null | grep -q libucp.so; then
+        skip 'no UCX (Debian: libucx0)'
+        continue
+    fi
+    export GYRE_TRANSPORT=$transport
+    hosts 1 1 1
+    folder=$TMP/$transport-2-1 expect 0 served 2 1
+    same "$TMP/one/$last" "$TMP/$transport-2-1/$last"
+    hosts 1 1 1 1
+    folder=$TMP/$transport-2-2 expect 0 served 2 2
+    same "$TMP/one/$last" "$TMP/$transport-2-2/$last"
+    hosts 2 2 1 1
+    folder=$TMP/$transport-4-2 expect 0 served 4 2
+    same "$TMP/one/$last" "$TMP/$transport-4-2/$last"
+done
+unset GYRE_TRANSPORT
+
+# ---- workers that are lost: rank 2 tests and saves; the others are on other hosts
+hosts 1 2 1 1
+for how in server async; do
+    more="--steps 400 --checkpoint-every 100 --threads 1 --sync $how"
+    for who in 2 4; do
+        GYRE_DIE=$who:20 folder=$TMP/lost expect 0 served 3 2
+        says "$err" "rank $who on $tag.* has ended.*; the other workers go on"
+        there "$TMP/lost/checkpoint-400.safetensors"
+        rm -rf "$TMP/lost"
+    done
+done
+
+# ---- a server on another host is lost: every rank says so
+more='--steps 100000 --checkpoint-every 50 --test-data none --threads 1 --sync async'
+folder=$TMP/server
+served 3 2 >"$out" 2>"$err" &
+pid=$!
+tries=0
+while [ -z "$(newest "$folder" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+for process in $(pgrep -f "out $folder "); do
+    if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q '^GYRE_RANK=1$'; then kill -9 "$process"; fi
+done
+got=0
+wait $pid || got=$?
+[ $got != 0 ] && ok || bad 'without its server a run ended well'
+told=$(grep -a -c "rank 1 on ${tag}1 .*has ended" "$err")
+if [ "$told" -ge 4 ]; then ok; else bad "$told ranks say who was lost"; cat "$err"; fi
+finish
