@@ -18,8 +18,9 @@
  *
  * Macros that a variant is compiled with: GY_ARCH (60, 70, 75, 80, ...), GY_THREADS (a block), GY_SHARED_BYTES, GY_DTYPE, GY_ACT,
  * GY_FLAGS, GY_ID, GY_N GY_H GY_W_ GY_C GY_P_ GY_Q GY_K GY_R GY_S GY_STRIDE_H GY_STRIDE_W GY_PAD_H GY_PAD_W GY_DIL_H GY_DIL_W GY_GROUPS,
- * GY_ACT_PARAM (where the activation has one), GY_F0 .. GY_F7, GY_SPANS, GY_HAS_<ROLE> (0 or 1) for each role, and what the variant's row in variants.c adds. Only the macros
- * that a row names are given, so layers that differ in nothing a kernel uses share it. */
+ * GY_ACT_PARAM (where the activation has one), GY_F0 .. GY_F7, GY_SPANS, GY_HAS_<ROLE> (0 or 1)
+ * for each role, and what the variant's row in variants.c adds. Only the macros that a row names are
+ * given, so layers that differ in nothing a kernel uses share it. */
 #ifndef GY_PRELUDE_CUH
 #define GY_PRELUDE_CUH
 

@@ -53,8 +53,9 @@ GY_INT int gy_bound_is_sum(int code)
  * convolution"). */
 static double bound_grow(const struct gy_bound *b)
 {
-    const int points = (b->code == GY_OP_CONV || b->code == GY_OP_CONV_DGRAD) && b->geom.r == 5 && b->geom.s == 5;
-    return BOUND_EPS * (8 + 2 * sqrt((double)bound_terms(b))) * (points ? 1.5 : 1);
+    const int sum = b->code == GY_OP_CONV || b->code == GY_OP_CONV_DGRAD;
+    const double more = sum && b->geom.r == 5 && b->geom.s == 5 ? 1.5 : 1;
+    return BOUND_EPS * (8 + 2 * sqrt((double)bound_terms(b))) * more;
 }
 
 /* Channel statistics: elements may already be off by `each` behind a convolution. */

@@ -371,7 +371,8 @@ static void tryc_say(struct tryc_result *out, int role, const char *what)
 
 static void tryc_compare(const struct gy_try_case *c, struct tryc_result *out)
 {
-    struct gy_bound bound = { .code = c->t->code, .act = c->t->act, .act_param = TRYC_ACT_PARAM, .dtype = c->dtype, .geom = c->geom };
+    struct gy_bound bound = { .code = c->t->code, .act = c->t->act, .act_param = TRYC_ACT_PARAM,
+                              .dtype = c->dtype, .geom = c->geom };
     for (int role = 0; role < GY_ROLES; role++) {
         bound.truth[role] = c->tensor[role].truth;
         bound.size[role] = c->tensor[role].sizes;
