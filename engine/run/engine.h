@@ -190,12 +190,21 @@ GY_INT int gy_ckpt_check_input(struct gyre_net *net, const struct gy_st_file *fi
 GY_INT int gy_ckpt_put_input(struct gyre_net *net, struct gy_st_writer *writer);
 GY_INT int gy_ckpt_write(struct gyre_net *net, const char *path, int everything); /* checkpoint.c */
 
-/* loss_scale.c */
+/* loss_scale.c, which a build without GPUs has no use for: f16 is theirs */
+#ifndef GY_NO_CUDA
 GY_INT void gy_scale_open(struct gyre_net *net);
 /* after the update program was started: asks for its outcome */
 GY_INT int gy_scale_updated(struct gyre_net *net);
 /* waits for it; afterwards net->updates and the scale are true */
 GY_INT int gy_scale_settle(struct gyre_net *net);
+#else
+static inline void gy_scale_open(struct gyre_net *net)
+{
+    net->scale.now = net->uniform.loss_scale = 1;
+}
+static inline int gy_scale_updated(struct gyre_net *net) { return (void)net, GY_OK; }
+static inline int gy_scale_settle(struct gyre_net *net) { return (void)net, GY_OK; }
+#endif
 
 /* weights.c: one parameter at a time, in PyTorch's layout, row k of it into or out of memory. */
 /* elements of one row (output channel) */

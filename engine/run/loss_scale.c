@@ -6,6 +6,7 @@
  * and the update was none. After SCALE_GOOD updates in a row it doubles the scale. The scale is a
  * power of two where it starts as one: scaling is exact. */
 #include "engine/run/engine.h"
+#ifndef GY_NO_CUDA
 
 #define SCALE_GOOD 2000
 #define SCALE_MOST 16777216.0f               /* 2^24 */
@@ -69,3 +70,4 @@ GY_INT int gy_scale_settle(struct gyre_net *net)
     }
     return GY_OK;
 }
+#endif
