@@ -199,8 +199,8 @@ wrong() # wrong LINE SENTENCE: in place of the example's second line that says s
 }
 wrong 'dtype f32 f64' "a dtype is f32, bf16 or f16, each at most once, not 'f64'"
 wrong 'dtype f32 f32' "a dtype is f32, bf16 or f16, each at most once, not 'f32'"
-wrong 'act selu' "an activation is relu, relu6, sigmoid or tanh, not 'selu'"
-wrong 'act' 'an activation is relu, relu6, sigmoid or tanh'
+wrong 'act selu' "an activation is relu, relu6, sigmoid, tanh or leaky, not 'selu'"
+wrong 'act' 'an activation is relu, relu6, sigmoid, tanh or leaky'
 wrong 'with dx' "with names a tensor that the op may have, in small letters, not 'dx'"
 wrong 'flags add' "a flag is add-dx, add-dres or accumulate, not 'add'"
 wrong 'f 1 two' "f has numbers, not 'two'"
