@@ -6,6 +6,7 @@
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 . "$(dirname "$0")/hosts.inc"
+. "$(dirname "$0")/strike.inc"
 if ! hosts_up 4; then
     skip "$why"
     finish
@@ -56,11 +57,13 @@ unset GYRE_TRANSPORT
 # ---- workers that are lost: rank 2 tests and saves; the others are on other hosts
 hosts 1 2 1 1
 for how in server async; do
-    more="--steps 400 --checkpoint-every 100 --threads 1 --sync $how"
+    more="--steps 2000 --checkpoint-every 500 --threads 1 --sync $how"
     for who in 2 4; do
-        GYRE_DIE=$who:20 folder=$TMP/lost expect 0 served 3 2
+        strike "$TMP/lost" 20 $who
+        folder=$TMP/lost expect 0 served 3 2
+        struck
         says "$err" "rank $who on $tag.* has ended.*; the other workers go on"
-        there "$TMP/lost/checkpoint-400.safetensors"
+        there "$TMP/lost/checkpoint-2000.safetensors"
         rm -rf "$TMP/lost"
     done
 done
