@@ -58,9 +58,9 @@ put io/json.c "/* $(printf '%0110d' 0) */"
 finds "one more line of more than 100 columns" "form of the tree"
 put io/json.c '#include "json.h"'
 finds "an include that is no path from the root" "include directions"
-sed -i 's/or tanh/or a tangent/g' "$scratch/tree/kernels/cpu/elementwise.h"
+sed -i 's/ew_leaky/ew_bent/g' "$scratch/tree/kernels/cpu/elementwise.c"
 finds "a row of docs/changing.md whose text is gone" "docs/changing.md"
-printf '%s\n' '/* SPDX-License-Identifier: MIT */' '/* Another place for GY_ACT_RELU6. */' >"$scratch/tree/engine/plan/another.c"
+printf '%s\n' '/* SPDX-License-Identifier: MIT */' '/* Another place for GY_ACT_LEAKY. */' >"$scratch/tree/engine/plan/another.c"
 finds "a place that no row of docs/changing.md names" "docs/changing.md"
 echo "check: $passed passed, $failed failed"
 [ "$failed" = 0 ]
