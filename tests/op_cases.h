@@ -5,7 +5,7 @@
 #define GY_OP_CASES_H
 #include "tests/op_run.h"
 
-#define OP_CASES_MAX 12288
+#define OP_CASES_MAX 16384
 
 struct op_cases {
     struct op_case list[OP_CASES_MAX];
