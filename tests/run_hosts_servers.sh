@@ -73,14 +73,8 @@ more='--steps 100000 --checkpoint-every 50 --test-data none --threads 1 --sync a
 folder=$TMP/server
 served 3 2 >"$out" 2>"$err" &
 pid=$!
-tries=0
-while [ -z "$(newest "$folder" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
-done
-for process in $(pgrep -f "out $folder "); do
-    if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q '^GYRE_RANK=1$'; then kill -9 "$process"; fi
-done
+has_checkpoint() { [ -n "$(newest "$folder" 2>/dev/null)" ]; }
+soon has_checkpoint && lose_ranks "$folder" 1
 got=0
 wait $pid || got=$?
 [ $got != 0 ] && ok || bad 'without its server a run ended well'

@@ -17,6 +17,7 @@
 #include "engine/job/job.h"
 #include "engine/job/newcomer.h"
 #include "engine/train/outlive.h"
+#include "tests/rank.h"
 #include "tests/data_files.h"
 
 #define OL_RANKS 4
@@ -267,13 +268,6 @@ static int ol_share_rank(struct gyre_job *job, int rank, struct gyre_error *erro
     return status != GYRE_OK ? status : wrong ? GYRE_E_MISMATCH : GYRE_OK;
 }
 
-static void ol_set(const char *name, int value)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    setenv(name, text, 1);
-}
-
 static int ol_rank(const struct ol_case *c, int rank, const char *name, const char *folder)
 {
     struct gyre_job_config config;
@@ -283,11 +277,7 @@ static int ol_rank(const struct ol_case *c, int rank, const char *name, const ch
     config.wait_seconds = c->wait ? c->wait : 30;
     config.elastic_least = c->least;
     config.elastic_most = OL_RANKS;
-    ol_set("GYRE_RANK", rank);
-    ol_set("GYRE_LOCAL_RANK", rank);
-    ol_set("GYRE_RANKS", c->ranks);
-    ol_set("GYRE_LOCAL_RANKS", c->ranks);
-    setenv("GYRE_JOB", name, 1);
+    test_be_rank(name, rank, c->ranks);
     ol_parse(c->die, rank);
     setenv("GYRE_ALLREDUCE", c->flat ? "flat/doubling" : "", 1);
     ol_inside = OL_OPEN;

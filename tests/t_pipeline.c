@@ -15,6 +15,7 @@
 #include "engine/plan/stage_schedule.h"
 #include "tests/random_net.h"
 #include "tests/stage_verify.h"
+#include "tests/rank.h"
 #include "tests/t.h"
 #include "tools/lab/stage_page.h"
 
@@ -124,13 +125,6 @@ static int pp_run(const struct pp_case *c, struct gyre_job *job, const char *pat
     return status;
 }
 
-static void pp_set(const char *name, int value)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    setenv(name, text, 1);
-}
-
 static void pp_rank(const struct pp_case *c, int rank, int ranks, const char *name,
                     const char *path)
 {
@@ -140,11 +134,7 @@ static void pp_rank(const struct pp_case *c, int rank, int ranks, const char *na
     gyre_job_config_default(&config);
     config.wait_seconds = 60;
     config.messages = 1;
-    pp_set("GYRE_RANK", rank);
-    pp_set("GYRE_LOCAL_RANK", rank);
-    pp_set("GYRE_RANKS", ranks);
-    pp_set("GYRE_LOCAL_RANKS", ranks);
-    setenv("GYRE_JOB", name, 1);
+    test_be_rank(name, rank, ranks);
     int status = gyre_job_open(&job, &config, &error);
     if (status == GYRE_OK)
         status = pp_run(c, job, path, &pp_left[rank]);

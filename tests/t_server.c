@@ -21,6 +21,7 @@
 #include "net/server/arrivals.h"
 #include "tests/random_net.h"
 #include "tests/server_kill.h"
+#include "tests/rank.h"
 #include "tests/t.h"
 
 #define SV_RANKS 6
@@ -57,13 +58,6 @@ static const char sv_other[] = "input 6x6x2\nconv1: conv 8 3x3\nbn1: bn\nrelu\nd
     "linear 5\nsoftmax\n";
 
 /* ---- one rank ---- */
-
-static void sv_set(const char *name, int value)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    setenv(name, text, 1);
-}
 
 static void sv_config(struct gyre_config *config, const struct sv_case *c)
 {
@@ -228,11 +222,7 @@ static int sv_rank(const struct sv_case *c, int rank, const char *name, struct s
     many.replay = c->replay;
     if (c->fault == SV_ROLES && rank == c->servers + 1)
         many.staleness = 7;
-    sv_set("GYRE_RANK", rank);
-    sv_set("GYRE_LOCAL_RANK", rank);
-    sv_set("GYRE_RANKS", c->workers + c->servers);
-    sv_set("GYRE_LOCAL_RANKS", c->workers + c->servers);
-    setenv("GYRE_JOB", name, 1);
+    test_be_rank(name, rank, c->workers + c->servers);
     sv_config(&config, c);
     int status = c->servers ? gyre_job_open(&job, &many, &error) : GYRE_OK;
     config.job = job;

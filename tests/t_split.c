@@ -14,6 +14,7 @@
 #include "engine/gyre.h"
 #include "engine/gyre_job.h"
 #include "tests/random_net.h"
+#include "tests/rank.h"
 #include "tests/t.h"
 
 #define SP_RANKS 4
@@ -190,13 +191,6 @@ static int sp_run(const struct sp_case *c, struct gyre_job *job, int split, cons
     return status;
 }
 
-static void sp_set(const char *name, int value)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    setenv(name, text, 1);
-}
-
 static void sp_rank(const struct sp_case *c, int rank, int split, const char *name,
                     const char *path)
 {
@@ -206,11 +200,7 @@ static void sp_rank(const struct sp_case *c, int rank, int split, const char *na
     gyre_job_config_default(&config);
     config.wait_seconds = 60;
     config.messages = 1;
-    sp_set("GYRE_RANK", rank);
-    sp_set("GYRE_LOCAL_RANK", rank);
-    sp_set("GYRE_RANKS", c->ranks);
-    sp_set("GYRE_LOCAL_RANKS", c->ranks);
-    setenv("GYRE_JOB", name, 1);
+    test_be_rank(name, rank, c->ranks);
     int status = gyre_job_open(&job, &config, &error);
     if (status == GYRE_OK)
         status = sp_run(c, job, split, path, &sp_left[rank]);

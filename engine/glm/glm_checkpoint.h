@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_checkpoint.h: a linear training that can go on after it was interrupted. One safetensors file
- * holds the weights, the dual numbers where the solver has them, the epoch, and what the run was:
- * data set, seed, settings. With several ranks the first writes `path`, after each rank r wrote its
- * rows' dual numbers into "path.r". Where `path` is, the others are, of the same epoch or a later
- * one. Any number of ranks can go on: any dual numbers are good ones. */
-#ifndef GY_GLM_KEEP_H
-#define GY_GLM_KEEP_H
+/* glm_checkpoint.h: a linear training that goes on after it was interrupted; glm_train_checkpoint.c
+ * calls it between epochs. One safetensors file holds the weights, the dual numbers where the
+ * solver has them, the epoch, and what the run was: data set, seed, settings. Of several ranks each
+ * rank r writes its rows' dual numbers into "path.r", and then the first writes `path`. So where
+ * `path` is, the others are, of its epoch or of a later one. Another number of ranks can go on, for
+ * every choice of feasible dual numbers has a bound. */
+#ifndef GY_GLM_CHECKPOINT_H
+#define GY_GLM_CHECKPOINT_H
 #include "engine/base/mem.h"
 
 struct gyre_job;
@@ -30,8 +31,11 @@ struct gy_glm_keep {
 };
 
 /* Whole or absent. All ranks call it together; a failure of one is a failure of all. */
-GY_INT int gy_glm_keep_write(const struct gy_glm_keep *keep, const char *path, struct gyre_job *job, const struct gy_alloc *alloc, struct gy_error *err);
-/* Fills w, dual, epoch and exact. GY_E_MISMATCH names what differs of data set, seed and settings, with both values. All ranks call it together. */
-GY_INT int gy_glm_keep_read(struct gy_glm_keep *keep, const char *path, struct gyre_job *job, const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT int gy_glm_keep_write(const struct gy_glm_keep *keep, const char *path, struct gyre_job *job,
+                             const struct gy_alloc *alloc, struct gy_error *err);
+/* Fills w, dual, epoch and exact. GY_E_MISMATCH names what differs of data set, seed and settings,
+ * with both values. All ranks call it together. */
+GY_INT int gy_glm_keep_read(struct gy_glm_keep *keep, const char *path, struct gyre_job *job,
+                            const struct gy_alloc *alloc, struct gy_error *err);
 
 #endif
