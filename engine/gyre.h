@@ -144,18 +144,18 @@ struct gyre_config {
      * half */
     int shards;
     /* Layers that a net's text calls split: each rank has columns of them; the job opens messages.
-     * All ranks call gyre_step, gyre_eval, gyre_predict and gyre_save. With shards a layer has as
-     * many slices, and the bits are one process's; else sums have another order. SGD and AdamW,
-     * without clip_norm. On the CPU. */
+     * All ranks call gyre_step, gyre_eval, gyre_predict, gyre_save and gyre_export. With shards a
+     * layer has as many slices, and the bits are one process's; else sums have another order. SGD
+     * and AdamW, without clip_norm. On the CPU. */
     int sync_bn; /* 1: batch norms use the statistics of all ranks' samples together; 0 */
     /* gradients summed at a time, with the same bits, while others are computed; 0: 4 MiB */
     size_t bucket_bytes;
     /* ops and sums that are kept for gyre_write_trace, the last ones: 64 bytes each; 0 */
     int trace_events;
     /* A net in stages of consecutive layers: rank r of the job has stage r modulo pipeline of copy
-     * r / pipeline. All ranks call gyre_step, gyre_eval and gyre_save. An update's `accumulate`
-     * batches, or a step's shards, go through them in turn, with the bits of one process. On the
-     * CPU. */
+     * r / pipeline. All ranks call gyre_step, gyre_eval, gyre_save and gyre_export; the last stage
+     * has what gyre_eval gives. An update's `accumulate` batches, or a step's shards, go through
+     * them in turn, with the bits of one process. On the CPU. */
     int pipeline;             /* stages; 0 and 1: each rank has the whole net; 0 */
     int stage;                /* the one that gyre_measure looks at where there is no job; 0 */
     int stage_schedule;       /* enum gyre_stage_schedule; GYRE_1F1B */
@@ -247,7 +247,8 @@ GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const f
 
 /* Replays the batch with every tensor checked, forward and, but in mid-accumulation, backward. The
  * sentence names the first op and tensor that is not finite, and the sample. *sample has it, too
- * (-1: a weight or a sum over samples). GYRE_OK: all are finite. */
+ * (-1: a weight or a sum over samples). GYRE_OK: all are finite. GYRE_E_STATE: they are, up to
+ * where a rank with a part of the net would hear from others. */
 GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gyre_error *where);
 
 /* Says what ran when, of the last gyre_config.trace_events events: JSON for Chrome's trace viewer

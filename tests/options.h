@@ -101,6 +101,11 @@ struct opt_left {
 /* Tensors of a kind: enum train_kind's first six. */
 extern const char *const opt_prefix[];
 int opt_has(const struct gyre_config *config, int kind, int trained);
+#define OPT_GRADIENT 5 /* the last kind */
+/* Tensors of kinds [from, to), one after the other; how many floats they are; -1: one cannot be
+ * had. */
+int64_t opt_dump(struct gyre_net *net, const struct gyre_config *config, int from, int to,
+                 float *values, int64_t room);
 /* All ranks, each in a process. 1: every process ended by itself. folder: for checkpoints. left: [OPT_RANKS], shared. */
 int opt_run(const struct opt_case *c, const char *folder, struct opt_left *left);
 

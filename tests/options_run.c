@@ -8,7 +8,6 @@
 const char *const opt_prefix[] = { "", "momentum.", "second.", "ema.", "", "grad." };
 #define OPT_KINDS 6
 #define OPT_STATE 4
-#define OPT_GRADIENT 5
 
 /* ---- batches ---- */
 
@@ -108,8 +107,8 @@ int opt_has(const struct gyre_config *config, int kind, int trained)
     return there && trained == (kind != OPT_STATE);
 }
 
-/* Tensors of kinds [from, to), one after the other; how many floats they are; -1: one cannot be had. */
-static int64_t opt_dump(struct gyre_net *net, const struct gyre_config *config, int from, int to, float *values, int64_t room)
+int64_t opt_dump(struct gyre_net *net, const struct gyre_config *config, int from, int to,
+                 float *values, int64_t room)
 {
     struct gyre_tensor_info info;
     char name[200];

@@ -101,10 +101,8 @@ static int play_all(struct play *v)
     }
     for (int stage = 0; stage < v->stages; stage++)
         if (v->s[stage].at < 2 * v->micros)
-            return GY_FAIL(v->err, GY_E_BUG,
-                           "schedule: after %d actions the stages wait for each other; stage %d at "
-                           "its action %d",
-                           done, stage, v->s[stage].at);
+            return GY_FAIL(v->err, GY_E_BUG, "schedule: after %d actions the stages wait for each "
+                           "other; stage %d at its action %d", done, stage, v->s[stage].at);
     return GY_OK;
 }
 

@@ -412,8 +412,7 @@ static void dt_lose(struct dt_case *c, int64_t after, const char *how)
     char text[200];
     const int64_t at = dt_last(c) + after;
     snprintf(text, sizeof text, "rank %d on host (process %d) %s; it has not entered sum 9",
-             c->guilty,
-             100 + c->guilty, how);
+             c->guilty, 100 + c->guilty, how);
     for (int r = 0; r < c->ranks; r++)
         if (r != c->guilty)
             dt_end(c, r, at + dt_below(c, 9) * DT_MS, GY_FLIGHT_FAILED, GY_E_PEER, text);
@@ -506,24 +505,21 @@ static void dt_judge(const struct dt_case *c, uint64_t seed)
         right = right && d.guilty[r] == (c->cause != DT_NONE &&
                                          (r == c->guilty || (c->cause == DT_CUT && r == c->other)));
     T_CHECK_MSG(right, "seed %d: %s of rank %d of %d after %d steps; said: %s, rank %d", (int)seed,
-                dt_names[c->cause],
-                c->guilty, c->ranks, c->steps, said, d.guilty[c->guilty]);
+                dt_names[c->cause], c->guilty, c->ranks, c->steps, said, d.guilty[c->guilty]);
     const int stall = c->cause == DT_STOPPED || c->cause == DT_HANG || c->cause == DT_INPUT ||
         c->cause == DT_SAVE;
     if (stall) {
         T_CHECK_MSG(waiters == c->ranks - 1, "seed %d: %d of %d wait", (int)seed, waiters,
                     c->ranks - 1);
         T_CHECK_MSG(d.step == c->step && d.bucket == 0, "seed %d: in bucket %d of step %d, not %d",
-                    (int)seed, d.bucket,
-                    (int)d.step, (int)c->step);
+                    (int)seed, d.bucket, (int)d.step, (int)c->step);
     }
     if (c->cause != DT_OPTIONS) /* clocks of hosts are set by sums */
         for (int i = 0; i < t.count; i++) {
             const int64_t apart =
                 t.ranks[i].shift - (c->shift[t.ranks[0].rank] - c->shift[t.ranks[i].rank]);
-            T_CHECK_MSG(llabs((long long)apart) < DT_MS,
-                        "seed %d: the clock of rank %d is %.3f ms off", (int)seed,
-                        t.ranks[i].rank, (double)apart * 1e-6);
+            T_CHECK_MSG(llabs((long long)apart) < DT_MS, "seed %d: the clock of rank %d is %.3f ms "
+                        "off", (int)seed, t.ranks[i].rank, (double)apart * 1e-6);
         }
     gy_timeline_close(&t);
 }

@@ -454,9 +454,8 @@ static void test_jpegs(void)
     struct gy_data *data;
     struct gy_loader *loader;
     struct gy_batch batch;
-    snprintf(command, sizeof command,
-             "mkdir -p %s/in/all && tar xf %s/images/imagenet-120.tar -C %s/in/all 2>/dev/null", df_root,
-             root ? root : "/nonexistent", df_root);
+    snprintf(command, sizeof command, "mkdir -p %s/in/all && tar xf %s/images/imagenet-120.tar -C "
+             "%s/in/all 2>/dev/null", df_root, root ? root : "/nonexistent", df_root);
     if (!root || system(command)) {
         T_SKIP("GYRE_TEST_DATA has no images/imagenet-120.tar");
         return;

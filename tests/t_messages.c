@@ -10,11 +10,14 @@
 #include <unistd.h>
 
 #include "engine/job/job.h"
+#include "engine/job/messages.h"
+#include "engine/job/wire.h"
 #include "tests/t.h"
 
 #define MS_RANKS 4
 #define MS_EACH 24     /* messages from a rank to another */
 #define MS_BYTES 70000 /* the largest */
+#define MS_ROUND 9     /* seeds from here on: messages in a round */
 
 struct ms_left {
     int status, wrong, came;
@@ -89,10 +92,36 @@ static int ms_exchange(struct gyre_job *job, uint64_t seed, int quits, struct ms
         left->came++;
         left->wrong += memcmp(want, r[i].buffer, ms_bytes(in)) != 0;
     }
+    for (int peer = 0; peer < ranks && status != GY_OK; peer++)
+        if (peer != rank)
+            gy_job_forget(job, peer);
     free(want);
     free(room);
     free(r);
     return status;
+}
+
+/* Each takes from the rank before and gives to the one behind, until rank `quits` is gone. */
+static int ms_round(struct gyre_job *job, int quits, struct gy_error *err)
+{
+    const int rank = gyre_job_rank(job), ranks = gyre_job_ranks(job);
+    unsigned char out[64] = { 0 }, in[64];
+    int status = GY_OK;
+    for (int turn = 0; turn < 200 && status == GY_OK; turn++) {
+        if (turn == 20 && quits)
+            _exit(3);
+        status = gy_wire_calls()->pass(job, 1, (rank + 1) % ranks, out, sizeof out,
+                                       (rank + ranks - 1) % ranks, in, sizeof in, err);
+    }
+    return status;
+}
+
+/* Whatever lay on the stack before is gone. */
+static void ms_overwrite(void)
+{
+    volatile unsigned char room[16384];
+    for (size_t i = 0; i < sizeof room; i++)
+        room[i] = 0x5a;
 }
 
 static void ms_rank(int rank, int ranks, const char *name, uint64_t seed, int quits)
@@ -111,7 +140,9 @@ static void ms_rank(int rank, int ranks, const char *name, uint64_t seed, int qu
         setenv("GYRE_ALLREDUCE", "flat/ring", 1); /* every rank counts as a host */
     left->status = gyre_job_open(&job, &config, &error);
     if (left->status == GYRE_OK) {
-        left->status = ms_exchange(job, seed, rank == quits, left, &err);
+        left->status = seed >= MS_ROUND ? ms_round(job, rank == quits, &err)
+                                        : ms_exchange(job, seed, rank == quits, left, &err);
+        ms_overwrite();
         snprintf(left->text, sizeof left->text, "%.290s", err.text);
     }
     if (left->status == GYRE_OK)
@@ -121,7 +152,8 @@ static void ms_rank(int rank, int ranks, const char *name, uint64_t seed, int qu
     gyre_job_close(job);
 }
 
-static void ms_run(int ranks, uint64_t seed, int quits)
+/* How many ranks were ended by a signal. */
+static int ms_run(int ranks, uint64_t seed, int quits)
 {
     static int jobs;
     char name[64];
@@ -133,23 +165,27 @@ static void ms_run(int ranks, uint64_t seed, int quits)
             ms_rank(r, ranks, name, seed, quits);
             _exit(0);
         }
-    for (int r = 0; r < ranks; r++)
-        wait(NULL);
+    int signals = 0;
+    for (int r = 0, status = 0; r < ranks; r++) {
+        wait(&status);
+        signals += WIFSIGNALED(status);
+    }
+    return signals;
 }
 
 static void ms_checks(void)
 {
     for (uint64_t seed = 1; seed <= 6; seed++) {
         const int ranks = 2 + (int)(seed % 3);
-        ms_run(ranks, seed, -1);
+        T_CHECK(ms_run(ranks, seed, -1) == 0);
         for (int r = 0; r < ranks; r++) {
             T_CHECK_MSG(ms_left[r].status == GYRE_OK, "seed %d, rank %d of %d: %s", (int)seed, r,
                         ranks, ms_left[r].text);
             T_CHECK(ms_left[r].came == (ranks - 1) * MS_EACH && ms_left[r].wrong == 0);
         }
     }
-    for (uint64_t seed = 7; seed <= 8; seed++) {
-        ms_run(3, seed, 1);
+    for (uint64_t seed = MS_ROUND - 2; seed < MS_ROUND + 6; seed++) {
+        T_CHECK_MSG(ms_run(3, seed, 1) == 0, "seed %d: a rank was ended by a signal", (int)seed);
         for (int r = 0; r < 3; r += 2) {
             T_CHECK_MSG(ms_left[r].status == GYRE_E_PEER, "rank %d: %d", r, ms_left[r].status);
             T_CHECK_MSG(strstr(ms_left[r].text, "rank 1 ") != NULL, "rank %d says: %s", r,

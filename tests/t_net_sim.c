@@ -136,9 +136,8 @@ static void sim_includes(void)
         return;
     sim_write(folder, "a.cluster", "include b.cluster\nhosts 3\npublished 3 0.5\nnote of three\n",
               a);
-    sim_write(folder, "b.cluster",
-              "hosts 2\ninside 1G 1us\nnic 1G 1us\ncompute 1ms\nbatch 7\nnote of two # as it is\n",
-              b);
+    sim_write(folder, "b.cluster", "hosts 2\ninside 1G 1us\nnic 1G 1us\ncompute 1ms\nbatch 7\nnote "
+              "of two # as it is\n", b);
     T_CHECK_MSG(gy_cluster_read(&file, a, &err) == GY_OK, "%s", err.text);
     T_CHECK(file.net.hosts == 3 && file.batch == 7 && file.published_count == 1 &&
             file.published[0].ranks == 3 &&

@@ -252,10 +252,9 @@ static void pp_check(const struct pp_case *c)
     const double test = pp_left[c->stages - 1].test;
     T_CHECK_MSG(!well || (test <= alone->test && test >= alone->test),
                 "seed %d: test loss %.17g, of one process %.17g", (int)c->seed, test, alone->test);
-    T_CHECK_MSG(!well || pp_same(one, all),
-                "seed %d: %d stages, %d micro-batches, %d copies, schedule %d, dtype %d, optimizer "
-                "%d: not the bits of one process",
-                (int)c->seed, c->stages, c->micros, c->copies, c->schedule, c->dtype, c->optimizer);
+    T_CHECK_MSG(!well || pp_same(one, all), "seed %d: %d stages, %d micro-batches, %d copies, "
+                "schedule %d, dtype %d, optimizer %d: not the bits of one process", (int)c->seed,
+                c->stages, c->micros, c->copies, c->schedule, c->dtype, c->optimizer);
     if (!well || !pp_same(one, all))
         printf("the net, of batch %d:\n%s", c->net.batch, c->net.text);
     unlink(one);
@@ -315,10 +314,9 @@ static void pp_schedules(void)
                 for (int s = 0; s < stages; s++) {
                     const int most =
                         kind == GY_SCHEDULE_GPIPE || stages - s > micros ? micros : stages - s;
-                    T_CHECK_MSG(peak[s] == most && slots[s] == most,
-                                "kind %d, stage %d of %d, %d micro-batches: keeps %d, slots %d, "
-                                "should be %d",
-                                kind, s, stages, micros, peak[s], slots[s], most);
+                    T_CHECK_MSG(peak[s] == most && slots[s] == most, "kind %d, stage %d of %d, %d "
+                                "micro-batches: keeps %d, slots %d, should be %d", kind, s, stages,
+                                micros, peak[s], slots[s], most);
                 }
             }
 }

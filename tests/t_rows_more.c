@@ -286,8 +286,7 @@ static void txt_test_gz_damage(void)
             copy[n] = (char)txt_dynamic[n];
         }
     T_CHECK_MSG(right != 0 && cut == 0 && changed == 0 && noticed + 10 > 8 * (sizeof copy - 10),
-                "%zu cuts and %zu changed bits were not noticed, %zu were", cut, changed,
-                noticed);
+                "%zu cuts and %zu changed bits were not noticed, %zu were", cut, changed, noticed);
 }
 
 /* Bits of a .gz, the lowest first. */

@@ -301,9 +301,8 @@ static void sv_check_good(const struct sv_case *c, const char *what)
     const int ranks = c->servers ? c->workers + c->servers : 1;
     T_CHECK(sv_run(c));
     for (int r = 0; r < ranks; r++)
-        T_CHECK_MSG(sv_left[r].status == GYRE_OK, "%s, seed %d, rank %d: %d %s", what,
-                    (int)c->seed, r,
-                    sv_left[r].status, sv_left[r].text);
+        T_CHECK_MSG(sv_left[r].status == GYRE_OK, "%s, seed %d, rank %d: %d %s", what, (int)c->seed,
+                    r, sv_left[r].status, sv_left[r].text);
 }
 
 /* ---- the bits of one process ---- */
@@ -326,8 +325,7 @@ static int sv_same(struct sv_case *c)
             continue;
         for (int r = 0; r < c->workers + c->servers; r++)
             T_CHECK_MSG(sv_left[r].status == GYRE_OK, "seed %d, %d workers, %d servers, rank %d: "
-                        "%s", (int)c->seed,
-                        c->workers, c->servers, r, sv_left[r].text);
+                        "%s", (int)c->seed, c->workers, c->servers, r, sv_left[r].text);
         T_CHECK_MSG(memcmp(digest, sv_left[0].digest, sizeof digest) == 0,
                     "seed %d, optimizer %d, bucket %zu: %d workers and %d servers end with other "
                     "bits than one process\n%s",
@@ -421,9 +419,8 @@ static void sv_backup(void)
     c.backup = 1;
     sv_check_good(&c, "backup");
     T_CHECK(sv_left[0].report.taken > 0 && sv_stale_above(&sv_left[0].report, 0) == 0);
-    T_CHECK_MSG(sv_left[0].report.taken + sv_left[0].report.dropped > 2 * 30,
-                "taken %d, dropped %d", (int)sv_left[0].report.taken,
-                (int)sv_left[0].report.dropped);
+    T_CHECK_MSG(sv_left[0].report.taken + sv_left[0].report.dropped > 2 * 30, "taken %d, dropped "
+                "%d", (int)sv_left[0].report.taken, (int)sv_left[0].report.dropped);
 }
 
 /* ---- workers that are lost ---- */
@@ -455,10 +452,9 @@ static void sv_lose(uint64_t seed)
     for (int r = 0; r < c.workers + c.servers; r++) {
         if (c.dead >> r & 1)
             continue;
-        T_CHECK_MSG(sv_left[r].status == GYRE_OK,
-                    "seed %d (%d workers, %d servers, sync %d, backup "
-                    "%d, die %s), rank %d: %d %s", (int)seed, c.workers, c.servers, c.sync, c.backup,
-                    die, r, sv_left[r].status, sv_left[r].text);
+        T_CHECK_MSG(sv_left[r].status == GYRE_OK, "seed %d (%d workers, %d servers, sync %d, "
+                    "backup %d, die %s), rank %d: %d %s", (int)seed, c.workers, c.servers, c.sync,
+                    c.backup, die, r, sv_left[r].status, sv_left[r].text);
         T_CHECK_MSG(r >= c.workers || sv_left[r].report.lost == sv_bits(c.dead), "seed %d, rank %d: "
                     "%d lost, not %s", (int)seed, r, (int)sv_left[r].report.lost, die);
     }
@@ -689,8 +685,8 @@ static void sv_ledger_run(uint64_t seed)
             gone--;
         }
     }
-    T_CHECK_MSG(rules.ahead < 0 || apart <= rules.ahead + 1, "seed %d: %d steps apart, %d "
-                "allowed", (int)seed, (int)apart, (int)rules.ahead);
+    T_CHECK_MSG(rules.ahead < 0 || apart <= rules.ahead + 1, "seed %d: %d steps apart, %d allowed",
+                (int)seed, (int)apart, (int)rules.ahead);
 }
 
 static void sv_ledgers(void)

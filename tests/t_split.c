@@ -294,9 +294,8 @@ static void sp_check(const struct sp_case *c)
     }
     if (!well)
         printf("seed %d: batch %d, %d ranks, %d shards, accumulate %d, dtype %d, adamw %d, ema "
-               "%d:\n%s",
-               (int)c->seed, c->batch, c->ranks, c->shards, c->accumulate, c->dtype, c->adamw,
-               c->ema, c->text);
+               "%d:\n%s", (int)c->seed, c->batch, c->ranks, c->shards, c->accumulate, c->dtype,
+               c->adamw, c->ema, c->text);
     unlink(one);
     unlink(all);
 }

@@ -109,8 +109,8 @@ static int launch_check_roles(const struct launch_values *v)
         return cli_fail(CLI_USAGE, "--workers is for --servers; without servers --ranks says how "
                         "many processes there are");
     if (v->ranks && v->workers && v->ranks != v->workers + v->servers)
-        return cli_fail(CLI_USAGE, "%" PRId64 " workers and %" PRId64 " servers are not "
-                        "%" PRId64 " ranks", v->workers, v->servers, v->ranks);
+        return cli_fail(CLI_USAGE, "%" PRId64 " workers and %" PRId64 " servers are not %" PRId64
+                        " ranks", v->workers, v->servers, v->ranks);
     if (v->servers && !v->workers && (v->ranks ? v->ranks : 2) < v->servers + 2 && !v->hosts)
         return cli_fail(CLI_USAGE, "%" PRId64 " servers need 2 workers or more beside them: "
                         "--workers", v->servers);
@@ -401,8 +401,7 @@ static int launch_spares(const struct launch_job *job, const struct launch_end *
     if (launch_code(end->status) == CLI_FAILED) /* it has lost one itself */
         return 0;
     fprintf(stderr, "gyre: rank %d (process %d) %s %d; the others go on if they can\n", end->rank,
-            (int)end->pid,
-            WIFSIGNALED(end->status) ? "was ended by signal" : "ended with code",
+            (int)end->pid, WIFSIGNALED(end->status) ? "was ended by signal" : "ended with code",
             WIFSIGNALED(end->status) ? WTERMSIG(end->status) : WEXITSTATUS(end->status));
     return 1;
 }

@@ -51,9 +51,8 @@ static int micro_choose(const struct gyre_config *config, const char *checkpoint
                         struct cli_micro *micro)
 {
     if (config->dtype == GYRE_F16)
-        return cli_fail(CLI_USAGE,
-                        "--accumulate auto plans f32 and bf16, not f16; give --batch and "
-                        "--accumulate");
+        return cli_fail(CLI_USAGE, "--accumulate auto plans f32 and bf16, not f16; give --batch "
+                        "and --accumulate");
     return micro_earlier(checkpoint, micro) ? CLI_OK : micro_fit(config, processes, micro);
 }
 

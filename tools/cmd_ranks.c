@@ -85,8 +85,8 @@ int cli_elastic(const char *text, int *least, int *most)
     char *end = NULL;
     const long first = strtol(text, &end, 10), last = *end == ':' ? strtol(end + 1, &end, 10) : 0;
     if (*end || first < 1 || last < first || last > RANKS_MOST)
-        return cli_fail(CLI_USAGE, "--elastic %s: it must be MIN:MAX processes, 1 <= MIN <= MAX "
-                        "<= %d", text, RANKS_MOST);
+        return cli_fail(CLI_USAGE, "--elastic %s: it must be MIN:MAX processes, 1 <= MIN <= MAX <= "
+                        "%d", text, RANKS_MOST);
     *least = (int)first;
     *most = (int)last;
     return CLI_OK;
@@ -149,10 +149,9 @@ int cli_start_ranks(const struct cli_command *command, char **args, int count)
     if (!all && strtol(ranks, NULL, 10) == 1)
         return CLI_OK;
     if (getenv("GYRE_RANK"))
-        return cli_fail(CLI_USAGE,
-                        "%s starts the processes of a job, and this one is of a job already: "
-                                   "of 'gyre launch' or GYRE_RANK", all ? "--device with :all"
-                                       : RANKS_WORD);
+        return cli_fail(CLI_USAGE, "%s starts the processes of a job, and this "
+                        "one is of a job already: of 'gyre launch' or GYRE_RANK",
+                        all ? "--device with :all" : RANKS_WORD);
     const int code = all ? ranks_devices(args, count, kind, number) : CLI_OK;
     if (code != CLI_OK || (all && strcmp(number, "1") == 0))
         return code;

@@ -127,9 +127,8 @@ void cli_server_report(const struct gyre_progress *p, int json)
     if (json)
         servers_json(p);
     else {
-        printf("gradients of slices: %" PRId64 " taken, %" PRId64 " came too late and were "
-               "dropped\n",
-               p->taken, p->late);
+        printf("gradients of slices: %" PRId64 " taken, %" PRId64
+               " came too late and were dropped\n", p->taken, p->late);
         if (p->lost > 0)
             printf("workers that were lost: %" PRId64 "; the others went on\n", p->lost);
         if (p->joined > 0)

@@ -309,8 +309,8 @@ static int job_roles(const struct gyre_job_config *c, struct gy_error *err)
     if (c->servers < 0 || c->sync < GYRE_SYNC_ALLREDUCE || c->sync > GYRE_SYNC_ASYNC ||
         (c->servers == 0) != (c->sync == GYRE_SYNC_ALLREDUCE))
         return GY_FAIL(err, GY_E_ARG, "job config: %d servers and sync %d: servers are for "
-                       "GYRE_SYNC_SERVER and GYRE_SYNC_ASYNC, and these need "
-                       "one or more", c->servers, c->sync);
+                       "GYRE_SYNC_SERVER and GYRE_SYNC_ASYNC, and these need one or more",
+                       c->servers, c->sync);
     if (c->elastic_least > 0 && (c->record || c->replay))
         return GY_FAIL(err, GY_E_ARG, "job config: a run to which workers come back (elastic) has "
                        "no record that could be replayed");

@@ -64,6 +64,13 @@ GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, str
     return gy_net_comm_explain(job->world, end.transport->post(end.self, request, err), err);
 }
 
+GY_INT void gy_job_forget(struct gyre_job *job, int peer)
+{
+    struct gy_net_end end;
+    gy_job_way(job, peer, &end);
+    end.transport->cancel(end.self, peer);
+}
+
 static int messages_move(const struct gy_net_end *end, struct gy_error *err)
 {
     return end->transport ? end->transport->progress(end->self, err) : GY_OK;

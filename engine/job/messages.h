@@ -13,6 +13,8 @@ GY_INT void gy_job_close_rings(struct gyre_job *job);
 GY_INT void gy_job_way(const struct gyre_job *job, int rank, struct gy_net_end *out);
 /* Begins what the request says; its tag is from GY_NET_MESSAGE_TAG on. Does not wait. */
 GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
+/* Behind a failure: nothing with that rank is under way any more, and requests are the caller's. */
+GY_INT void gy_job_forget(struct gyre_job *job, int peer);
 /* Moves what can be moved. GY_E_PEER: a rank is lost. Does not wait. */
 GY_INT int gy_job_progress(struct gyre_job *job, struct gy_error *err);
 /* Until the request is done. GY_E_PEER: a rank is lost, or it was cancelled. */

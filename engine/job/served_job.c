@@ -308,12 +308,10 @@ static int served_check(const struct gyre_job *all, const struct gyre_job_config
     const int workers = all->ranks - c->servers;
     if (workers < 2 && !all->joined)
         return GY_FAIL(err, GY_E_ARG, "%d ranks of which %d are servers: there must be 2 workers "
-                       "or more",
-                       all->ranks, c->servers);
+                       "or more", all->ranks, c->servers);
     if (c->backup < 0 || (c->backup >= workers && !all->joined))
-        return GY_FAIL(err, GY_E_ARG, "%d of %d workers as backup: there may be 0 to %d",
-                       c->backup, workers,
-                       workers - 1);
+        return GY_FAIL(err, GY_E_ARG, "%d of %d workers as backup: there may be 0 to %d", c->backup,
+                       workers, workers - 1);
     if (c->backup > 0 && c->sync != GYRE_SYNC_SERVER)
         return GY_FAIL(err, GY_E_ARG, "backup workers are for synchronous training with servers");
     return GY_OK;

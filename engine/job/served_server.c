@@ -64,8 +64,7 @@ static int server_fail(const struct gy_server_run *run, int status, struct gy_er
 }
 
 static int server_post(const struct gy_server_run *run, struct gy_net_request *r, int sends,
-                       int worker,
-                       uint32_t tag, void *buffer, size_t bytes, struct gy_error *err)
+                       int worker, uint32_t tag, void *buffer, size_t bytes, struct gy_error *err)
 {
     if (r->buffer && r->state == GY_NET_PENDING) /* a transport may end it later than its receiver */
         GY_TRY(gy_served_await(run->s, r, err));
@@ -139,8 +138,8 @@ static int server_order(struct gy_server_run *run, struct gy_error *err)
         return GY_OK;
     if ((size_t)snprintf(path, sizeof path, s->servers > 1 ? "%s.%d" : "%s", name,
                          s->number) >= sizeof path)
-        return GY_FAIL(err, GY_E_ARG, "the path of the record of arrivals has more than %zu "
-                       "bytes", sizeof path);
+        return GY_FAIL(err, GY_E_ARG, "the path of the record of arrivals has more than %zu bytes",
+                       sizeof path);
     return c->record ? gy_arrivals_record(&run->order, &s->alloc, path, &head, err)
                      : gy_arrivals_replay(&run->order, &s->alloc, path, &head, err);
 }
@@ -352,8 +351,8 @@ static int server_sum_end(struct gy_server_run *run, struct gy_error *err)
     const int64_t count = run->talk[first].count;
     for (int w = first; w < s->workers && parts > 0; w++)
         if (!run->talk[w].gone && run->talk[w].count != count)
-            return GY_FAIL(err, GY_E_MISMATCH, "worker %d sums %" PRId64 " floats, worker %d "
-                           "%" PRId64, w, run->talk[w].count, first, count);
+            return GY_FAIL(err, GY_E_MISMATCH, "worker %d sums %" PRId64 " floats, worker %d %"
+                           PRId64, w, run->talk[w].count, first, count);
     gy_server_add(run->part, parts, count);
     for (int w = 0; w < s->workers && parts > 0; w++) {
         struct server_talk *const talk = &run->talk[w];
@@ -729,13 +728,11 @@ static int server_replay_stands(const struct gy_server_run *run, int64_t since,
 {
     const struct gy_arrivals *const o = &run->order;
     const double waited = (double)(gy_clock_ns() - since) * 1e-9;
-    if (!o->at || (o->ended && run->left == 0) || (!o->ended &&
-                                                   !run->talk[o->next.worker].ended &&
+    if (!o->at || (o->ended && run->left == 0) || (!o->ended && !run->talk[o->next.worker].ended &&
                                                    waited < SERVER_REPLAY_SECONDS))
         return GY_OK;
     return GY_FAIL(err, GY_E_MISMATCH, "%s:%" PRId64 ": what comes is not what the record has "
-                   "there: it belongs "
-                   "to another run", o->path, o->line);
+                   "there: it belongs to another run", o->path, o->line);
 }
 
 static int server_loop(struct gy_server_run *run, struct gy_error *err)

@@ -107,10 +107,9 @@ GY_INT int gy_worker_pull(struct gy_served *s, int64_t ticket, struct gy_error *
     GY_TRY(gy_served_await(s, &lane->in, err));
     GY_TRY(gy_server_check(lane->get, &want, err));
     if (lane->get->version < lane->version)
-        return GY_FAIL(err, GY_E_MISMATCH, "server %d answers with weights after %" PRId64 " "
-                       "updates; it had "
-                       "%" PRId64 " before", s->slices[ticket].server, lane->get->version,
-                       lane->version);
+        return GY_FAIL(err, GY_E_MISMATCH, "server %d answers with weights after %" PRId64
+                       " updates; it had %" PRId64 " before", s->slices[ticket].server,
+                       lane->get->version, lane->version);
     lane->version = lane->get->version;
     s->meet |= (lane->get->flags & GY_SERVER_CALL) != 0;
     s->stop |= (lane->get->flags & GY_SERVER_STOP) != 0;

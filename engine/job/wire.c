@@ -4,6 +4,7 @@
 #include "engine/job/wire.h"
 
 #include "engine/base/clock.h"
+#include "engine/job/messages.h"
 #include "net/comm/comm.h"
 #include "net/transport/transport.h"
 
@@ -181,6 +182,17 @@ static int wire_drain(struct gy_wire *wire, struct gy_error *err)
 
 /* ---- single messages ---- */
 
+/* A request lies on the stack of its call: no transport may know it behind a failure. */
+static int wire_single(struct gyre_job *job, struct gy_net_request *r, struct gy_error *err)
+{
+    int status = job->peers->post(job, r, err);
+    if (status == GY_OK)
+        status = job->peers->await(job, r, err);
+    if (status != GY_OK)
+        gy_job_forget(job, r->peer);
+    return status;
+}
+
 static int wire_tell(struct gyre_job *job, int peer, uint32_t number, const void *data,
                      size_t bytes, struct gy_error *err)
 {
@@ -189,8 +201,7 @@ static int wire_tell(struct gyre_job *job, int peer, uint32_t number, const void
                                 .tag = WIRE_TAG + number,
                                 .buffer = (void *)(uintptr_t)data,
                                 .bytes = bytes };
-    GY_TRY(job->peers->post(job, &r, err));
-    return job->peers->await(job, &r, err);
+    return wire_single(job, &r, err);
 }
 
 static int wire_hear(struct gyre_job *job, int peer, uint32_t number, void *data, size_t bytes,
@@ -199,8 +210,16 @@ static int wire_hear(struct gyre_job *job, int peer, uint32_t number, void *data
     struct gy_net_request r = {
         .peer = peer, .tag = WIRE_TAG + number, .buffer = data, .bytes = bytes
     };
-    GY_TRY(job->peers->post(job, &r, err));
-    return job->peers->await(job, &r, err);
+    return wire_single(job, &r, err);
+}
+
+static int wire_both(struct gyre_job *job, struct gy_net_request *in, struct gy_net_request *out,
+                     struct gy_error *err)
+{
+    GY_TRY(job->peers->post(job, in, err));
+    GY_TRY(job->peers->post(job, out, err));
+    GY_TRY(job->peers->await(job, in, err));
+    return job->peers->await(job, out, err);
 }
 
 static int wire_pass(struct gyre_job *job, uint32_t number, int to, const void *out,
@@ -214,10 +233,12 @@ static int wire_pass(struct gyre_job *job, uint32_t number, int to, const void *
                                 .tag = WIRE_TAG + number,
                                 .buffer = (void *)(uintptr_t)out,
                                 .bytes = out_bytes };
-    GY_TRY(job->peers->post(job, &a, err));
-    GY_TRY(job->peers->post(job, &b, err));
-    GY_TRY(job->peers->await(job, &a, err));
-    return job->peers->await(job, &b, err);
+    const int status = wire_both(job, &a, &b, err);
+    if (status != GY_OK) {
+        gy_job_forget(job, from);
+        gy_job_forget(job, to);
+    }
+    return status;
 }
 
 static int wire_swap(struct gyre_job *job, int peer, uint32_t number, const void *out, void *in,

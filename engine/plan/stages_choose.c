@@ -292,10 +292,9 @@ static int choose_too_large(const struct gy_stage_choice *c, const struct gy_sta
     const int first = stage ? c->last[stage - 1] + 1 : 0, last = c->last[stage];
     const char *const from = graph->nodes[units->unit[first].first].name,
                       *const to = graph->nodes[units->unit[last].last].name;
-    return GY_FAIL(err, GY_E_ARG,
-                   "stage %d, %s '%.60s'%s%.60s%s, fits no rank's memory: it needs %zu bytes, %zu "
-                   "too many for the limit of %zu",
-                   stage, first == last && strcmp(from, to) == 0 ? "layer" : "layers", from,
+    return GY_FAIL(err, GY_E_ARG, "stage %d, %s '%.60s'%s%.60s%s, fits no rank's memory: "
+                   "it needs %zu bytes, %zu too many for the limit of %zu", stage,
+                   first == last && strcmp(from, to) == 0 ? "layer" : "layers", from,
                    strcmp(from, to) == 0 ? "" : " to '", strcmp(from, to) == 0 ? "" : to,
                    strcmp(from, to) == 0 ? "" : "'", worst, worst - c->limit, c->limit);
 }
@@ -305,9 +304,8 @@ GY_INT int gy_stages_choose(struct gy_stage_choice *c, const struct gy_stage_uni
                             struct gy_error *err)
 {
     if (c->stages > units->count)
-        return GY_FAIL(err, GY_E_ARG,
-                       "a pipeline of %d stages is longer than the net, which can be cut into %d",
-                       c->stages, units->count);
+        return GY_FAIL(err, GY_E_ARG, "a pipeline of %d stages is longer than the net, which can "
+                       "be cut into %d", c->stages, units->count);
     const size_t places = (size_t)c->stages * (size_t)units->count;
     double *const best = gy_arena_take(arena, places, sizeof *best);
     int *const from = gy_arena_take(arena, places, sizeof *from);

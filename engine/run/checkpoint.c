@@ -162,14 +162,14 @@ GYRE_API int gyre_save(struct gyre_net *net, const char *path)
         return gy_engine_fail(net, GY_E_STATE, "gyre_save: each of %d ranks has gradients of its own that wait for their update, of %d of %d batches; "
                               "save behind an update", net->parallel.ranks, net->pending, net->config.accumulate);
     GY_TRY(gy_scale_settle(net));
-    return net->pipe ? net->pipe->save(net, path) : gy_ckpt_write(net, path, 1);
+    return net->pipe ? net->pipe->save(net, path, 1) : gy_ckpt_write(net, path, 1);
 }
 
 GYRE_API int gyre_export(struct gyre_net *net, const char *path)
 {
     GY_TRY(gy_engine_given(net, path, "gyre_export: path"));
     GY_TRY(gy_engine_ready(net, "gyre_export", 0));
-    return gy_ckpt_write(net, path, 0);
+    return net->pipe ? net->pipe->save(net, path, 0) : gy_ckpt_write(net, path, 0);
 }
 
 /* ---- reading ---- */

@@ -49,9 +49,11 @@ struct gy_split_net;
 struct gy_pipe_calls {
     int (*open)(struct gyre_net *net); /* after its memory is there */
     void (*close)(struct gyre_net *net);
-    int (*gradients)(struct gyre_net *net, const struct gyre_batch *batch, int train,
+    int (*gradients)(struct gyre_net *net, const struct gyre_batch *batch,
                      struct gyre_result *result);
     int (*eval)(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
+    void (*aside)(struct gyre_net *net); /* what is fed next is of no update; NULL: nothing waits */
+    int (*scores)(struct gyre_net *net); /* are there any? NULL: always */
     /* Of a batch of the last update; 0: there is none of that number. */
     int (*result)(const struct gyre_net *net, int number, struct gyre_result *result);
     int (*run)(struct gyre_net *net, const struct gy_op *op); /* GY_OP_SEND, GY_OP_RECV */
@@ -59,7 +61,8 @@ struct gy_pipe_calls {
     int (*has)(const struct gyre_net *net, int region, int param);
     /* 1: the row is of another stage, and here it is; 0: it is of this one; or a status. */
     int (*row)(struct gyre_net *net, int param, int region, int32_t k, float *row);
-    int (*save)(struct gyre_net *net, const char *path);
+    /* A checkpoint, or weights alone, of all ranks. */
+    int (*save)(struct gyre_net *net, const char *path, int everything);
     int (*share)(struct gyre_net *net, double *values, int count); /* the last stage's, on all */
     int (*test)(const struct gyre_net *net); /* does this rank take part in evaluations? */
     /* Row k of a parameter among those of this rank; -1: it is another's. NULL: all are here. */

@@ -109,6 +109,20 @@ static int nonfinite_op(struct gyre_net *net, const struct gy_op *op, struct non
     return found;
 }
 
+/* Other ranks are not asked: they may be at another place. The replay ends where something of
+ * theirs would come. */
+static int nonfinite_between(struct gyre_net *net, const struct gy_op *op)
+{
+    if (op->code == GY_OP_RECV || op->code == GY_OP_PASS)
+        return gy_engine_fail(net, GY_E_STATE, "all is finite up to layer '%.100s', whose numbers "
+                              "come from another rank: the replay ends there", op->name);
+#ifndef GY_NO_RANKS
+    if (op->code == GY_OP_SPLIT)
+        return gy_parallel_share(net, op);
+#endif
+    return GY_OK;
+}
+
 static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample, struct gy_error *where)
 {
     struct nonfinite_place at;
@@ -116,8 +130,10 @@ static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample,
         const struct gy_op *op = &net->plan.program[program].ops[i];
         if (gy_engine_skips(net, op))
             continue;
-        if (op->code >= GY_OP_CODES) /* other ranks are not asked: they may be at another place */
+        if (op->code >= GY_OP_CODES) {
+            GY_TRY(nonfinite_between(net, op));
             continue;
+        }
         GY_TRY(gy_engine_checked(net, net->backend->run(net->backend_self, op), "a replay"));
         GY_TRY(gy_engine_checked(net, net->backend->sync(net->backend_self), "a replay"));
         const int found = nonfinite_op(net, op, &at);
@@ -136,6 +152,8 @@ static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample,
 static int nonfinite_find(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gy_error *where)
 {
     struct nonfinite_place at;
+    if (net->pipe && net->pipe->aside)
+        net->pipe->aside(net);
     GY_TRY(gy_engine_feed(net, batch));
     const int found = nonfinite_before(net, &at);
     if (found != 0)

@@ -177,10 +177,10 @@ GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result)
 
 GY_INT int gy_parallel_alone(struct gyre_net *net, const char *call)
 {
-    if (net->plan.bucket_count == 0 && !net->pipe)
+    if (!net->pipe)
         return GY_OK;
-    return gy_engine_fail(net, GY_E_UNSUPPORTED, "%s: %d ranks and %d shards; it looks at a net of one process without shards", call,
-                          net->parallel.ranks, net->parallel.sharded ? net->parallel.shards : 0);
+    return gy_engine_fail(net, GY_E_UNSUPPORTED, "%s: this rank has a part of the net alone, a "
+                          "stage of it or columns of split layers", call);
 }
 
 GY_INT int gy_parallel_state(struct gyre_net *net)

@@ -70,9 +70,8 @@ static int pipe_open(struct gyre_net *net)
 {
     struct gy_pipe *p = net->stage;
     if (!net->config.job)
-        return GY_FAIL(&net->error, GY_E_ARG,
-                       "pipeline is %d and there is no job: each stage is a rank of one",
-                       p->stages);
+        return GY_FAIL(&net->error, GY_E_ARG, "pipeline is %d and there is no job: each stage is a "
+                       "rank of one", p->stages);
     GY_TRY(net->config.job->peers->progress(net->config.job,
                                             &net->error)); /* do ranks send messages at all? */
     p->in = net->base[GY_AT_IN];
@@ -88,11 +87,10 @@ static void pipe_report(const struct gyre_net *net)
     const struct gy_pipe *p = net->stage;
     const double spent = (double)p->spent * 1e-9, passes = (double)gy_max64(p->passes, 1) * 1e6;
     const double busy = (double)(p->busy[0] + p->busy[1]) * 1e-9;
-    gy_log_write(&net->log, GY_LOG_INFO,
-                 "stage %d of %d: %.3f s in updates, bubble %.1f %%; a micro-batch takes %.3f ms "
-                 "forward and %.3f ms backward",
-                 p->stage, p->stages, spent, spent > 0 ? 100 * (1 - busy / spent) : 0,
-                 (double)p->busy[0] / passes, (double)p->busy[1] / passes);
+    gy_log_write(&net->log, GY_LOG_INFO, "stage %d of %d: %.3f s in updates, bubble %.1f %%; a "
+                 "micro-batch takes %.3f ms forward and %.3f ms backward", p->stage, p->stages,
+                 spent, spent > 0 ? 100 * (1 - busy / spent) : 0, (double)p->busy[0] / passes,
+                 (double)p->busy[1] / passes);
 }
 
 static void pipe_close(struct gyre_net *net)
@@ -190,21 +188,18 @@ static int pipe_timed_update(struct gyre_net *net, struct gyre_result *result)
     return status;
 }
 
-static int pipe_gradients(struct gyre_net *net, const struct gyre_batch *batch, int train,
+static int pipe_gradients(struct gyre_net *net, const struct gyre_batch *batch,
                           struct gyre_result *result)
 {
     struct gy_pipe *p = net->stage;
     const int sharded = net->parallel.sharded, first = sharded ? 0 : net->pending,
               last = sharded ? p->micros : first + 1;
-    if (!train)
-        return gy_parallel_alone(net, "gyre_gradient");
     if (!batch || (sharded && batch->count != p->micros * net->config.batch))
-        return gy_engine_fail(net, GY_E_ARG,
-                              "batch of %d samples; %d shards of %d in %d pipelines need %d",
-                              batch ? batch->count : 0, net->parallel.shards, net->config.batch,
-                              p->copies, p->micros * net->config.batch);
+        return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; %d shards of %d in %d "
+                              "pipelines need %d", batch ? batch->count : 0, net->parallel.shards,
+                              net->config.batch, p->copies, p->micros * net->config.batch);
     memset(result, 0, sizeof *result);
-    p->done = 0;
+    p->done = p->scored = 0;
     for (int k = first; k < last; k++) {
         const struct gyre_batch part = gy_parallel_part(net, batch, sharded ? k : 0);
         const int status = pipe_feed(net, &part, k);
@@ -223,10 +218,29 @@ static int pipe_eval(struct gyre_net *net, const struct gyre_batch *batch,
     if (!result)
         return gy_parallel_alone(net, "gyre_predict");
     memset(result, 0, sizeof *result);
+    p->scored = 0;
     GY_TRY(pipe_expect(net, GY_EVAL, 1));
     GY_TRY(pipe_feed(net, batch, p->plan.batches));
     GY_TRY(gy_engine_run(net, GY_EVAL));
-    return pipe_is_last(p) ? gy_step_results(net, 0, "the evaluation", result) : GY_OK;
+    if (pipe_is_last(p))
+        GY_TRY(gy_step_results(net, 0, "the evaluation", result));
+    p->scored = pipe_is_last(p);
+    return gy_pipe_wire(net)->drain(p->wire, &net->error); /* sums do not send what waits */
+}
+
+static void pipe_aside(struct gyre_net *net)
+{
+    pipe_place(net, net->stage->plan.batches, 0);
+}
+
+/* Micro-batches of an update have a memory each, which the next one takes. */
+static int pipe_scores(struct gyre_net *net)
+{
+    const struct gy_pipe *p = net->stage;
+    if (p->scored)
+        return GY_OK;
+    return gy_engine_fail(net, GY_E_STATE, "gyre_get_scores: this is stage %d of a pipeline of %d; "
+                          "the last one has those of the batch of gyre_eval", p->stage, p->stages);
 }
 
 static int pipe_test(const struct gyre_net *net) { return net->stage->copy == 0; }
@@ -237,6 +251,8 @@ GY_INT const struct gy_pipe_calls *gy_pipe_calls(void)
                                                 .close = pipe_close,
                                                 .gradients = pipe_gradients,
                                                 .eval = pipe_eval,
+                                                .aside = pipe_aside,
+                                                .scores = pipe_scores,
                                                 .result = gy_pipe_result,
                                                 .run = pipe_run,
                                                 .poll = pipe_poll,

@@ -18,7 +18,7 @@ static int rows_region(const struct gyre_net *net, int region)
 {
     const struct gyre_optimizer *o = &net->config.optimizer;
     return region == GY_AT_PARAM || region == GY_AT_STATE || region == GY_AT_GRAD ||
-           region == GY_AT_OPT1 || (region == GY_AT_OPT2 && o->kind == GYRE_ADAMW) ||
+           region == GY_AT_OPT1 || (region == GY_AT_OPT2 && gy_pipe_moments(o) == 2) ||
            (region == GY_AT_EMA && o->ema > 0);
 }
 
@@ -100,11 +100,11 @@ static int rows_serve(struct gyre_net *net)
     }
 }
 
-GY_INT int gy_pipe_save(struct gyre_net *net, const char *path)
+GY_INT int gy_pipe_save(struct gyre_net *net, const char *path, int everything)
 {
     struct gy_pipe *p = net->stage;
     const struct rows_asked all = { 0, 0, 0, 0 };
-    if (net->pending > 0)
+    if (everything && net->pending > 0)
         return gy_engine_fail(
             net, GY_E_STATE,
             "gyre_save: %d of %d batches wait for the others of their update; save behind it",
@@ -115,7 +115,7 @@ GY_INT int gy_pipe_save(struct gyre_net *net, const char *path)
         return rows_serve(net);
     p->saving = 1;
     p->window_count = 0;
-    const int status = gy_ckpt_write(net, path, 1);
+    const int status = gy_ckpt_write(net, path, everything);
     p->saving = 0;
     for (int s = 1; s < p->stages && status != GY_E_PEER; s++)
         GY_TRY(gy_pipe_wire(net)->tell(net->config.job, gy_pipe_rank(net, s, 0), GY_PIPE_ASK, &all,

@@ -21,6 +21,7 @@ struct gy_pipe {
     struct gy_stage_action *action; /* [2 * micros] */
     struct gy_pipe_micro *micro;    /* [micros] */
     int done;                       /* results of so many micro-batches are there */
+    int scored;                     /* scores of an evaluation are there */
     float *exchange; /* what ranks tell each other of an update; pipeline_results.c */
     int64_t exchange_count;
     struct gy_wire *wire;
@@ -42,6 +43,8 @@ enum gy_pipe_number { GY_PIPE_SUM = 0x800000, GY_PIPE_ASK, GY_PIPE_ROWS, GY_PIPE
 
 GY_INT const struct gy_wire_calls *gy_pipe_wire(const struct gyre_net *net);
 GY_INT int gy_pipe_rank(const struct gyre_net *net, int stage, int copy); /* in the job */
+/* Of each weight: its momentum, and a second moment where the optimiser has one. */
+GY_INT int gy_pipe_moments(const struct gyre_optimizer *optimizer);
 
 /* pipeline_results.c */
 GY_INT int64_t gy_pipe_exchange_count(const struct gy_pipe *pipe);
@@ -57,7 +60,7 @@ GY_INT int gy_pipe_result(const struct gyre_net *net, int micro, struct gyre_res
 /* pipeline_rows.c */
 GY_INT int gy_pipe_has(const struct gyre_net *net, int region, int param);
 GY_INT int gy_pipe_row(struct gyre_net *net, int param, int region, int32_t k, float *row);
-GY_INT int gy_pipe_save(struct gyre_net *net, const char *path);
+GY_INT int gy_pipe_save(struct gyre_net *net, const char *path, int everything);
 
 /* pipeline.c */
 GY_INT const struct gy_pipe_calls *gy_pipe_calls(void);

@@ -22,6 +22,6 @@ GY_INT int gy_split_run(struct gyre_net *net, const struct gy_op *op); /* GY_OP_
 GY_INT int gy_split_has(const struct gyre_net *net, int region, int param);
 GY_INT int32_t gy_split_place(const struct gyre_net *net, int param, int32_t k);
 GY_INT int gy_split_row(struct gyre_net *net, int param, int region, int32_t k, float *row);
-GY_INT int gy_split_save(struct gyre_net *net, const char *path);
+GY_INT int gy_split_save(struct gyre_net *net, const char *path, int everything);
 
 #endif

@@ -125,7 +125,7 @@ static int split_row_serve(struct gyre_net *net)
     }
 }
 
-GY_INT int gy_split_save(struct gyre_net *net, const char *path)
+GY_INT int gy_split_save(struct gyre_net *net, const char *path, int everything)
 {
     struct gy_split_net *s = net->split;
     const struct split_row_asked all = { 0, 0, 0, 0 };
@@ -133,7 +133,7 @@ GY_INT int gy_split_save(struct gyre_net *net, const char *path)
         return split_row_serve(net);
     s->saving = 1;
     s->window_count = 0;
-    const int status = gy_ckpt_write(net, path, 1);
+    const int status = gy_ckpt_write(net, path, everything);
     s->saving = 0;
     for (int r = 1; r < s->plan.ranks && status != GY_E_PEER; r++)
         GY_TRY(

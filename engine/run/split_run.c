@@ -46,17 +46,13 @@ static int slices_check(struct gyre_net *net)
     const struct gy_parallel *p = &net->parallel;
     const struct gy_graph *g = &net->graph;
     if (net->pipe)
-        return GY_FAIL(&net->error, GY_E_ARG,
-                       "layer '%.100s' is split, and a stage of a pipeline "
-                       "has whole layers: one of both",
-                       slices_first(net)->name);
+        return GY_FAIL(&net->error, GY_E_ARG, "layer '%.100s' is split, and a stage of a pipeline "
+                       "has whole layers: one of both", slices_first(net)->name);
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i].split && g->nodes[i].geom.k < p->shards)
-            return GY_FAIL(&net->error, GY_E_ARG,
-                           "layer '%.100s' is split into %d slices, one a %s, "
-                           "and has %d columns",
-                           g->nodes[i].name, p->shards, p->sharded ? "shard" : "rank",
-                           g->nodes[i].geom.k);
+            return GY_FAIL(&net->error, GY_E_ARG, "layer '%.100s' is split into %d slices, "
+                           "one a %s, and has %d columns", g->nodes[i].name, p->shards,
+                           p->sharded ? "shard" : "rank", g->nodes[i].geom.k);
     return slices_check_ranks(net);
 }
 

@@ -348,7 +348,7 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
     struct gy_parallel *p = &net->parallel;
     const int late = gy_parallel_is_late(net, train);
     if (net->pipe && net->pipe->gradients)
-        return net->pipe->gradients(net, batch, train, result);
+        return net->pipe->gradients(net, batch, result);
     if (p->sharded && (!batch || batch->count != p->mine * net->config.batch))
         return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; %d shards of %d on %d ranks need %d", batch ? batch->count : 0, p->shards,
                               net->config.batch, p->ranks, p->mine * net->config.batch);
@@ -419,6 +419,7 @@ GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch,
     GY_TRY(gy_engine_given(net, batch, "gyre_gradient: batch"));
     struct gyre_result r;
     GY_TRY(gy_engine_ready(net, "gyre_gradient", 1));
+    GY_TRY(gy_parallel_alone(net, "gyre_gradient"));
     GY_TRY(gy_engine_updated(net, "gyre_gradient"));
     GY_TRY(step_gradients(net, batch, 0, 0, &r));
     GY_TRY(gy_step_keep_state(net, 1));
@@ -454,6 +455,8 @@ GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const f
 {
     if (!net)
         return GYRE_E_ARG;
+    if (net->pipe && net->pipe->scores)
+        GY_TRY(net->pipe->scores(net));
     if (scores)
         GY_TRY(step_fetch_scores(net));
     const struct gy_plan *plan = &net->plan;

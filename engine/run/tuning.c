@@ -52,9 +52,8 @@ GY_INT int gy_engine_plan_tuned(struct gyre_net *net, const struct gy_plan_confi
     int status = gy_plan_build(&net->plan, &net->graph, &plan, &net->uniform, net->backend,
                                net->backend_self, &net->arena, &net->error);
     if (tuned.others)
-        gy_log_write(&net->log, GY_LOG_INFO,
-                     "%s: %d of %d rows are for other processors or kernel sets: passed over", path,
-                     tuned.others, tuned.count);
+        gy_log_write(&net->log, GY_LOG_INFO, "%s: %d of %d rows are for other processors or kernel "
+                     "sets: passed over", path, tuned.others, tuned.count);
     if (tuned.stale)
         gy_log_write(&net->log, GY_LOG_INFO,
                      "%s: rows of %d ops choose kernels that are not this library's: passed over", path, tuned.stale);

@@ -34,9 +34,8 @@ static int layer_refuse_flat(const struct gy_layer_use *use)
     const char *word = gy_layer_name(use->node->layer);
     if (h == 1 && w == 1)
         return GY_OK;
-    return LAYER_FAIL(use, GY_OPT_OUT,
-                      "'%s' cannot follow the flatten of %dx%d: its channels would have no order; put it before", word,
-                      h, w);
+    return LAYER_FAIL(use, GY_OPT_OUT, "'%s' cannot follow the flatten of %dx%d: its channels "
+                      "would have no order; put it before", word, h, w);
 }
 
 /* Input shape from the first input, output the same, window 1x1. */
@@ -67,10 +66,9 @@ static int layer_check_weights(const struct gy_layer_use *use)
     const struct gy_geom *g = &use->node->geom;
     const int64_t filter = (int64_t)g->r * g->s * (g->c / g->groups); /* at most 2^10 * 2^10 * 2^30 */
     if (filter > GY_MAX_VALUE_COUNT || filter > GY_MAX_PARAM_COUNT / g->k)
-        return LAYER_FAIL(use, GY_OPT_OUT,
-                          "%d filters of %dx%dx%d weights: at most %" PRId64 " weights a filter and %" PRId64
-                          " in all are allowed",
-                          g->k, g->r, g->s, g->c / g->groups, GY_MAX_VALUE_COUNT, GY_MAX_PARAM_COUNT);
+        return LAYER_FAIL(use, GY_OPT_OUT, "%d filters of %dx%dx%d weights: at most %" PRId64
+                          " weights a filter and %" PRId64 " in all are allowed", g->k, g->r, g->s,
+                          g->c / g->groups, GY_MAX_VALUE_COUNT, GY_MAX_PARAM_COUNT);
     return GY_OK;
 }
 
@@ -316,9 +314,8 @@ static int layer_shape_shortcut(struct gy_layer_use *use)
     g->p = (g->h - 1) / g->stride_h + 1;
     g->q = (g->w - 1) / g->stride_w + 1;
     if (g->k < g->c || (g->k - g->c) % 2 != 0)
-        return LAYER_FAIL(use, GY_OPT_OUT,
-                          "shortcut from %d to %d channels: there must be as many or more, by an even number", g->c,
-                          g->k);
+        return LAYER_FAIL(use, GY_OPT_OUT, "shortcut from %d to %d channels: there must be as many "
+                          "or more, by an even number", g->c, g->k);
     return layer_check_value(use);
 }
 

@@ -392,14 +392,12 @@ static int train_again(struct train_run *run, int lost)
     if (status == GY_E_STATE)
         status = gy_engine_fail(run->net, GY_E_PEER, "%s", gyre_last_error(run->net)->text);
     if (status == GY_OK && run->leads && lost)
-        gy_log_write(gy_engine_log(run->net), GY_LOG_WARN,
-                     "%s; %d of %d ranks go on behind step %" PRId64 ", %.0f ms later", why.text,
-                     run->net->parallel.ranks, were, run->done,
+        gy_log_write(gy_engine_log(run->net), GY_LOG_WARN, "%s; %d of %d ranks go on behind step %"
+                     PRId64 ", %.0f ms later", why.text, run->net->parallel.ranks, were, run->done,
                      (double)(gy_clock_ns() - began) * 1e-6);
     else if (status == GY_OK && run->leads)
-        gy_log_write(gy_engine_log(run->net), GY_LOG_INFO,
-                     "%d ranks go on behind step %" PRId64 "; they were %d",
-                     run->net->parallel.ranks, run->done, were);
+        gy_log_write(gy_engine_log(run->net), GY_LOG_INFO, "%d ranks go on behind step %" PRId64
+                     "; they were %d", run->net->parallel.ranks, run->done, were);
     return status;
 }
 

@@ -65,9 +65,8 @@ GY_INT int gy_train_served_meet(struct train_run *run)
     GY_TRY(run->served.calls->meet(job, run->done, &run->net->error));
     const int came = run->served.calls->came(job);
     if (came > 0 && run->leads)
-        gy_log_write(gy_engine_log(run->net), GY_LOG_WARN,
-                     "%d worker%s joined behind step %" PRId64, came, came > 1 ? "s" : "",
-                     run->done);
+        gy_log_write(gy_engine_log(run->net), GY_LOG_WARN, "%d worker%s joined behind step %"
+                     PRId64, came, came > 1 ? "s" : "", run->done);
     return GY_OK;
 }
 

@@ -53,18 +53,16 @@ GY_INT int gy_train_locate(struct train_run *run, const struct gyre_batch *batch
     const int status = nonfinite_run(run, batch, &sample, &where);
     if (status == GYRE_OK)
         snprintf(where.text, sizeof where.text, "a replay with all tensors checked found none");
-    else if (status != GYRE_E_NONFINITE)
+    else if (status != GYRE_E_NONFINITE && status != GYRE_E_STATE) /* the replay ended before */
         return gy_engine_fail(run->net, status, "%s", where.text);
     if (sample >= 0 && sample < batch->count) {
         nonfinite_sample(run, batch, samples, sample, name, sizeof name);
-        return gy_engine_fail(run->net, GY_E_NONFINITE,
-                              "step %" PRId64 " is not finite: %.220s; image %.220s", run->done + 1,
-                              where.text, name);
+        return gy_engine_fail(run->net, GY_E_NONFINITE, "step %" PRId64 " is not finite: %.220s; "
+                              "image %.220s", run->done + 1, where.text, name);
     }
     nonfinite_samples(run, batch, samples);
     nonfinite_sample(run, batch, samples, 0, name, sizeof name);
-    return gy_engine_fail(run->net, GY_E_NONFINITE,
-                          "step %" PRId64
+    return gy_engine_fail(run->net, GY_E_NONFINITE, "step %" PRId64
                           " is not finite: %.240s; the batch's %d images begin with %.160s",
                           run->done + 1, where.text, batch->count, name);
 }

@@ -110,8 +110,7 @@ static int served_fits(const struct gy_train_served *t)
                               "of the whole gradient is on none of them");
     if (gy_train_served_jumps(t) && (c->shards > 0 || c->sync_bn))
         return gy_engine_fail(net, GY_E_ARG, "%s with workers that do not wait for each other: it "
-                              "needs the sums of them all",
-                              c->shards > 0 ? "shards" : "sync_bn");
+                              "needs the sums of them all", c->shards > 0 ? "shards" : "sync_bn");
     return GY_OK;
 }
 

@@ -57,9 +57,8 @@ GY_INT int gy_gzip_read(const struct gy_alloc *alloc, const unsigned char *bytes
     GY_TRY(gzip_check_head(bytes, count, name, &at, err));
     const size_t packed = count - GZIP_TAIL - at, size = gy_le32(bytes + count - 4);
     if (size == 0 || size / GZIP_RATIO > packed)
-        return GY_FAIL(err, GY_E_TRUNCATED,
-                       "%s: damaged or cut: %zu compressed bytes cannot give the %zu that it states", name, packed,
-                       size);
+        return GY_FAIL(err, GY_E_TRUNCATED, "%s: damaged or cut: %zu compressed bytes cannot give "
+                       "the %zu that it states", name, packed, size);
     if (size > limit)
         return GY_FAIL(err, GY_E_FORMAT, "%s: unpacks to %zu bytes, at most %zu are read", name, size, limit);
     unsigned char *content = gy_alloc_take(alloc, size, 1);

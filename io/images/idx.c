@@ -203,9 +203,8 @@ static int idx_check(struct gy_data *data, const struct idx_data *own, const cha
 {
     const struct gy_idx_view *v = &own->images.view, *l = &own->labels.view;
     if (v->dims < 3 || (v->dims == 4 && v->shape[3] != 1 && v->shape[3] != 3))
-        return GY_FAIL(err, GY_E_FORMAT,
-                       "%s: %d dimensions, last %" PRId64 "; images have 3, or 4 with 1 or 3 channels", images, v->dims,
-                       v->shape[v->dims - 1]);
+        return GY_FAIL(err, GY_E_FORMAT, "%s: %d dimensions, last %" PRId64 "; images have 3, or 4 "
+                       "with 1 or 3 channels", images, v->dims, v->shape[v->dims - 1]);
     GY_TRY(gy_image_check_size(v->shape[1], v->shape[2], data->max_pixels, images, err));
     if (l->dims != 1)
         return GY_FAIL(err, GY_E_FORMAT, "%s: %d dimensions, labels have 1", labels, l->dims);

@@ -48,9 +48,8 @@ static int jpeg_read_frame(const unsigned char *segment, size_t length, int mark
                            struct gy_image_head *head, struct gy_error *err)
 {
     if (mark > JPEG_SOF2)
-        return GY_FAIL(err, GY_E_IMAGE,
-                       "%s: JPEG of kind SOF%d (lossless, hierarchical or arithmetic) is not supported", name,
-                       mark - JPEG_SOF0);
+        return GY_FAIL(err, GY_E_IMAGE, "%s: JPEG of kind SOF%d (lossless, hierarchical or "
+                       "arithmetic) is not supported", name, mark - JPEG_SOF0);
     if (length < 8)
         return GY_FAIL(err, GY_E_IMAGE, "%s: a JPEG frame header of %zu bytes", name, length);
     if (segment[2] != 8)

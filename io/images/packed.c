@@ -52,9 +52,8 @@ static int packed_check_header(const struct packed_header *h, const unsigned cha
     if (gy_crc32c_differs(bytes, PACKED_HEADER - 4, h->crc))
         return GY_FAIL(err, GY_E_HASH, "%s: the checksum of its header differs", name);
     if (h->version != 1 || h->flags != 0)
-        return GY_FAIL(err, GY_E_UNSUPPORTED,
-                       "%s: version %" PRIu32 " with flags %" PRIu32 "; this build reads version 1", name, h->version,
-                       h->flags);
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: version %" PRIu32 " with flags %" PRIu32
+                       "; this build reads version 1", name, h->version, h->flags);
     if (h->file_bytes != count)
         return GY_FAIL(err, h->file_bytes > count ? GY_E_TRUNCATED : GY_E_FORMAT,
                        "%s: %" PRIu64 " bytes, its header says %" PRIu64, name, count, h->file_bytes);

@@ -192,9 +192,8 @@ GY_INT int gy_resample(const struct gy_window *from, const struct gy_resize *to,
         bad = !middle;
     }
     if (bad)
-        return GY_FAIL(err, GY_E_IMAGE,
-                       "resizing %" PRId32 " x %" PRId32 " pixels needs more memory than a decoder has", from->h,
-                       from->w);
+        return GY_FAIL(err, GY_E_IMAGE, "resizing %" PRId32 " x %" PRId32
+                       " pixels needs more memory than a decoder has", from->h, from->w);
     resample_passes(from, &across, &down, to, middle, out, out_stride);
     return GY_OK;
 }

@@ -529,8 +529,7 @@ static int reform_listen(struct gy_net_reform *f, struct gy_error *err)
     return gy_net_listen_at(&f->config.at, &f->listener, &f->own, err);
 }
 
-GY_INT int gy_net_reform_open(struct gy_net_reform **out,
-                              const struct gy_net_reform_config *config,
+GY_INT int gy_net_reform_open(struct gy_net_reform **out, const struct gy_net_reform_config *config,
                               const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_net_reform *const f = gy_alloc_take(alloc, 1, sizeof *f);

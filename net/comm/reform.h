@@ -34,8 +34,7 @@ struct gy_net_member {
 };
 
 struct gy_net_reform;
-GY_INT int gy_net_reform_open(struct gy_net_reform **out,
-                              const struct gy_net_reform_config *config,
+GY_INT int gy_net_reform_open(struct gy_net_reform **out, const struct gy_net_reform_config *config,
                               const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_net_reform_close(struct gy_net_reform *reform); /* NULL is fine */
 /* Before that, where the job has failed: who leads takes its address from the board. NULL is fine. */

@@ -13,8 +13,7 @@ static const char *const arrivals_word[GY_ARRIVAL_KINDS] = { "push", "fetch", "l
 static void arrivals_head_text(const struct gy_arrivals_head *h, char text[ARRIVALS_LINE])
 {
     snprintf(text, ARRIVALS_LINE, "gyre arrivals 1 run %016" PRIx64 " server %d of %d workers %d "
-             "slices %d\n",
-             h->run, h->server, h->servers, h->workers, h->slices);
+             "slices %d\n", h->run, h->server, h->servers, h->workers, h->slices);
 }
 
 /* ---- recording ---- */
@@ -87,13 +86,11 @@ static int arrivals_next(struct gy_arrivals *a, struct gy_error *err)
     const int good = bytes < sizeof line && arrivals_line(a, line, &a->next) == 0;
     if (good && a->next.kind == GY_ARRIVAL_LOST)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%s:%" PRId64 ": worker %d was lost there: such a "
-                       "run cannot be "
-                       "replayed further", a->path, a->line, a->next.worker);
+                       "run cannot be replayed further", a->path, a->line, a->next.worker);
     if (good)
         return GY_OK;
     return GY_FAIL(err, GY_E_FORMAT, "%s:%" PRId64 ": \"%.60s\" is no arrival of %d workers and %d "
-                   "slices", a->path,
-                   a->line, line, a->head.workers, a->head.slices);
+                   "slices", a->path, a->line, line, a->head.workers, a->head.slices);
 }
 
 GY_INT int gy_arrivals_parse(struct gy_arrivals *a, const char *text, struct gy_error *err)
@@ -103,10 +100,9 @@ GY_INT int gy_arrivals_parse(struct gy_arrivals *a, const char *text, struct gy_
     if (strncmp(text, "gyre arrivals ", 14) != 0)
         return GY_FAIL(err, GY_E_FORMAT, "%s: it is no record of arrivals", a->path);
     if (strncmp(text, want, strlen(want)) != 0)
-        return GY_FAIL(err, GY_E_MISMATCH, "%s belongs to another run: it begins with \"%.*s\", "
-                       "and this one would with "
-                       "\"%.*s\"", a->path, (int)strcspn(text, "\n") < 120 ? (int)strcspn(text,
-                               "\n") : 120, text,
+        return GY_FAIL(err, GY_E_MISMATCH, "%s belongs to another run: it begins "
+                       "with \"%.*s\", and this one would with \"%.*s\"", a->path,
+                       (int)strcspn(text, "\n") < 120 ? (int)strcspn(text, "\n") : 120, text,
                        (int)strcspn(want, "\n"), want);
     a->at = text + strlen(want);
     a->line = 1;
@@ -145,8 +141,7 @@ GY_INT int gy_arrivals_end(struct gy_arrivals *a, struct gy_error *err)
         return gy_outfile_commit(a->out, err);
     if (a->at && !a->ended)
         return GY_FAIL(err, GY_E_MISMATCH, "%s:%" PRId64 ": the record goes on, and all workers "
-                       "have left: it belongs to "
-                       "another run", a->path, a->line);
+                       "have left: it belongs to another run", a->path, a->line);
     return GY_OK;
 }
 

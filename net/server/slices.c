@@ -57,8 +57,7 @@ GY_INT int gy_server_slices_check(const struct gy_server_slice *slices, int coun
                            " of %" PRId64, k, s->first, s->first + s->count, floats);
         if (s->server < 0 || s->server >= servers)
             return GY_FAIL(err, GY_E_MISMATCH, "slice %d is of server %d; there are %d", k,
-                           s->server,
-                           servers);
+                           s->server, servers);
         for (int i = 0; i < k; i++)
             if (slices_overlap(&slices[i], s))
                 return GY_FAIL(err, GY_E_MISMATCH, "the slices %d of server %d and %d of server %d "

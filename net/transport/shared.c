@@ -199,10 +199,9 @@ static int shared_begin(struct gy_net_shared *s, struct shared_peer *p,
     while (r && r->tag != f->tag)
         r = r->next;
     if (!r || r->bytes != f->total)
-        return GY_FAIL(err, GY_E_PEER,
-                       "rank %d sent rank %d %" PRIu64 " bytes (tag %08" PRIx32
-                       ") where %zu were expected",
-                       p->rank, s->config.rank, f->total, f->tag, r ? r->bytes : 0);
+        return GY_FAIL(err, GY_E_PEER, "rank %d sent rank %d %" PRIu64 " bytes (tag %08" PRIx32
+                       ") where %zu were expected", p->rank, s->config.rank, f->total, f->tag,
+                       r ? r->bytes : 0);
     p->filling = r;
     p->in_done = 0;
     return GY_OK;

@@ -143,9 +143,8 @@ static int cluster_include(struct cluster_text *t, struct gy_cluster_file *out)
              t->name, (int)length, word);
     for (const struct cluster_text *at = t; at; at = at->outer, deep++)
         if (strcmp(at->name, path) == 0 || deep == CLUSTER_DEEP)
-            return GY_FAIL(t->err, GY_E_FORMAT,
-                           "%s:%d:%d: the file includes itself in a loop of %d", t->name, t->number,
-                           (int)(word - t->line) + 1, deep + 1);
+            return GY_FAIL(t->err, GY_E_FORMAT, "%s:%d:%d: the file includes itself in a loop of "
+                           "%d", t->name, t->number, (int)(word - t->line) + 1, deep + 1);
     t->at = word + length;
     GY_TRY(gy_file_read(&alloc, path, CLUSTER_FILE_MOST, &text, &bytes, t->err));
     struct cluster_text inner = {

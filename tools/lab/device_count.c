@@ -59,7 +59,6 @@ GYRE_API int gyre_count_devices(const char *kind, int *count, struct gyre_error 
         status = count_emulated(count, &err);
     else
         status = GY_FAIL(&err, GY_E_NODEVICE,
-                         "device '%.40s:all' is not known; there are cuda:all and "
-                         "emu:all", kind);
+                         "device '%.40s:all' is not known; there are cuda:all and emu:all", kind);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }

@@ -106,8 +106,7 @@ static void print_cause(const struct gy_doctor *d, struct gy_sink *out)
         gy_sink_printf(out, ", %.1f s behind the last of the others", d->here * 1e-3);
     if (d->share >= 0)
         gy_sink_printf(out, ": %.1f ms a step, the others %.1f ms, and these wait for %.1f ms",
-                       d->here,
-                       d->others, d->waited);
+                       d->here, d->others, d->waited);
     if (d->said)
         gy_sink_printf(out, ": %s", d->said);
 }
@@ -118,9 +117,8 @@ static void print_page(const struct gy_doctor *d, int waiters, const struct gy_b
     const struct gy_timeline *const t = d->t;
     char day[32], clock[32];
     gy_clock_date((double)t->ranks[0].record.head.job * 1e-9, day);
-    gy_sink_printf(out, "job of %d ranks on %d host%s, met %s %s UTC; %d record%s\n", t->all,
-                   t->hosts,
-                   t->hosts == 1 ? "" : "s", day,
+    gy_sink_printf(out, "job of %d ranks on %d host%s, met %s %s UTC; %d record%s\n",
+                   t->all, t->hosts, t->hosts == 1 ? "" : "s", day,
                    gy_timeline_clock(t, t->ranks[0].record.head.met, clock), t->count,
                    t->count == 1 ? "" : "s");
     if (left_out->bytes)
@@ -171,11 +169,10 @@ static void json_rank(const struct gy_doctor *d, const struct gy_timeline_rank *
     const struct gy_flight_record *const rec = &r->record;
     gy_sink_printf(out, "{\"rank\":%d,\"host\":", r->rank);
     gy_print_json_text(rec->head.name, out);
-    gy_sink_printf(out, ",\"process\":%d,\"state\":\"%s\",\"doing\":\"%s\",\"step\":%" PRId64
-                   ",\"since\":%.6f,\"sign\":%.6f", (int)rec->head.pid, states[rec->live.state],
-                   r->doing >= 0 ? doings[r->doing] : "", r->step,
-                       (double)(r->since + d->t->wall) * 1e-9,
-                   (double)(r->sign + d->t->wall) * 1e-9);
+    gy_sink_printf(out, ",\"process\":%d,\"state\":\"%s\",\"doing\":\"%s\",\"step\":%"
+                   PRId64 ",\"since\":%.6f,\"sign\":%.6f", (int)rec->head.pid,
+                   states[rec->live.state], r->doing >= 0 ? doings[r->doing] : "", r->step,
+                   (double)(r->since + d->t->wall) * 1e-9, (double)(r->sign + d->t->wall) * 1e-9);
     gy_sink_printf(out, ",\"pause\":%.3f,\"damaged\":%d,\"steps\":%" PRId64,
                    (double)rec->live.beat.gap * 1e-9, rec->damaged, r->steps);
     for (int s = 0; s < GY_SHARES; s++)
@@ -250,14 +247,12 @@ GYRE_API int gyre_print_doctor(const char *folder, int before, int json,
     struct gy_timeline t = { .count = 0 };
     struct gy_buf left_out;
     gy_buf_open(&left_out, &alloc);
-    int status = gy_timeline_open(&t, folder, before, print_left_out, &left_out, &alloc,
-                                  &err);
+    int status = gy_timeline_open(&t, folder, before, print_left_out, &left_out, &alloc, &err);
     if (status == GY_OK)
         status = print_judged(&t, json, &left_out, &out, &err);
     else if (left_out.bytes) /* why no file could be read */
         status = GY_FAIL(&err, status, "%.300s: none of its flight records can be read; %.*s",
-                         folder,
-                         (int)strcspn(left_out.text + 2, "\n"), left_out.text + 2);
+                         folder, (int)strcspn(left_out.text + 2, "\n"), left_out.text + 2);
     gy_timeline_close(&t);
     gy_buf_close(&left_out);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);

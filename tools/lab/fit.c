@@ -270,9 +270,8 @@ static int fit_check(struct fit_run *run, const struct gyre_config *config, cons
     if (fit->target_batch < 0 || fit->target_batch > 1 << 20)
         return GY_FAIL(err, GY_E_ARG, "target_batch is %d; it must be in 0 .. %d", fit->target_batch, 1 << 20);
     if (fit->processes < 1 || fit->recompute < -1 || fit->recompute > 1)
-        return GY_FAIL(err, GY_E_ARG,
-                       "processes is %d, recompute %d; they must be 1 or more, and in -1 .. 1",
-                       fit->processes, fit->recompute);
+        return GY_FAIL(err, GY_E_ARG, "processes is %d, recompute %d; they must be 1 or more, and "
+                       "in -1 .. 1", fit->processes, fit->recompute);
     if (!(fit->dtypes & (1 << GYRE_F32 | 1 << GYRE_BF16)))
         return GY_FAIL(err, GY_E_ARG, "dtypes is %d; it must allow a type", fit->dtypes);
     return GY_OK;

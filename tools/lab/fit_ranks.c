@@ -49,9 +49,8 @@ static int fit_ranks_hosts(struct fit_ranks_run *run, struct gy_error *err)
     const int ranks = run->ranks.ranks,
               each = c->ranks_per_host < ranks ? c->ranks_per_host : ranks;
     if (ranks < 1 || ranks % each != 0 || ranks / each > c->hosts)
-        return GY_FAIL(err, GY_E_ARG,
-                       "%d ranks are not some of the %d hosts with %d ranks each of %s", ranks,
-                       c->hosts, c->ranks_per_host, run->ranks.cluster);
+        return GY_FAIL(err, GY_E_ARG, "%d ranks are not some of the %d hosts with %d ranks each of "
+                       "%s", ranks, c->hosts, c->ranks_per_host, run->ranks.cluster);
     c->ranks_per_host = each;
     c->hosts = ranks / each;
     return GY_OK;
@@ -129,12 +128,10 @@ static void fit_ranks_print(const struct fit_ranks_run *run, const char *net, st
     int chosen;
     const int wire = fit_ranks_choose(run, &chosen);
     const struct gyre_fit *c = &run->candidate[chosen];
-    gy_sink_printf(sink,
-                   "net %s on %d ranks, %d hosts of %s: %.4g MB of gradients in %d buckets\nsums "
-                   "are simulated, "
-                   "speeds expected from this machine; neither is measured\n\n",
-                   net, run->ranks.ranks, run->cluster.net.hosts, run->ranks.cluster,
-                   run->bytes * 1e-6, run->buckets);
+    gy_sink_printf(sink, "net %s on %d ranks, %d hosts of %s: %.4g MB of gradients in "
+                   "%d buckets\nsums are simulated, speeds expected from this machine; "
+                   "neither is measured\n\n", net, run->ranks.ranks, run->cluster.net.hosts,
+                   run->ranks.cluster, run->bytes * 1e-6, run->buckets);
     gy_sink_printf(
         sink, "%6s %6s %8s %-17s | wire f32: images/s     eff. | wire bf16: images/s     eff.\n",
         "batch", "accum.", "update", "");
@@ -146,11 +143,9 @@ static void fit_ranks_print(const struct fit_ranks_run *run, const char *net, st
                        fit_ranks_images(run, i, 0), 100 * alone / run->seconds[i][0],
                        fit_ranks_images(run, i, 1), 100 * alone / run->seconds[i][1]);
     }
-    gy_sink_printf(sink,
-                   "\nchoice: batch %d, %d an update, %s, wire %s: %.0f images/s expected, %.1f %% "
-                   "efficient\n%s",
-                   c->batch, c->accumulate, fit_ranks_way(c), wires[wire],
-                   fit_ranks_images(run, chosen, wire),
+    gy_sink_printf(sink, "\nchoice: batch %d, %d an update, %s, wire %s: %.0f "
+                   "images/s expected, %.1f %% efficient\n%s", c->batch, c->accumulate,
+                   fit_ranks_way(c), wires[wire], fit_ranks_images(run, chosen, wire),
                    100 * fit_ranks_alone(c) / run->seconds[chosen][wire], run->cluster.notes);
     gy_sink_printf(sink, "\n  gyre launch --ranks %d -- gyre train %s DATA --batch %d", run->ranks.ranks,
                    net, c->batch);
@@ -186,15 +181,13 @@ static int fit_ranks_take_config(struct fit_ranks_run *run, struct gyre_fit_conf
     if (!run->ranks.cluster)
         return GY_FAIL(err, GY_E_ARG, "fit ranks: cluster is NULL");
     if (run->ranks.lanes < 1 || !(run->ranks.bucket_bytes > 0))
-        return GY_FAIL(err, GY_E_ARG,
-                       "fit ranks: %d lanes, buckets of %g bytes; there must be some",
-                       run->ranks.lanes, run->ranks.bucket_bytes);
+        return GY_FAIL(err, GY_E_ARG, "fit ranks: %d lanes, buckets of %g bytes; there must be "
+                       "some", run->ranks.lanes, run->ranks.bucket_bytes);
     GY_TRY(gy_cluster_read(&run->cluster, run->ranks.cluster, err));
     GY_TRY(fit_ranks_hosts(run, err));
     if (fit->target_batch % run->ranks.ranks != 0)
-        return GY_FAIL(err, GY_E_ARG,
-                       "an update of %d images is no whole number for each of %d ranks",
-                       fit->target_batch, run->ranks.ranks);
+        return GY_FAIL(err, GY_E_ARG, "an update of %d images is no whole number for each of %d "
+                       "ranks", fit->target_batch, run->ranks.ranks);
     fit->target_batch /= run->ranks.ranks;
     return GY_OK;
 }

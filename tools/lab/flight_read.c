@@ -37,9 +37,8 @@ static int flight_head(struct gy_flight_record *r, const char *path, const unsig
         return GY_FAIL(err, GY_E_TRUNCATED, "%.300s: a flight record that ends in its head", path);
     memcpy(h, bytes, sizeof *h);
     if (h->version == 1u << 24)
-        return GY_FAIL(err, GY_E_FORMAT,
-                       "%.300s: a flight record of a machine with the other order "
-                       "of bytes; read it on such a one", path);
+        return GY_FAIL(err, GY_E_FORMAT, "%.300s: a flight record of a machine with the other "
+                       "order of bytes; read it on such a one", path);
     if (h->version != GY_FLIGHT_VERSION)
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: a flight record of version %" PRIu32 "; this "
                        "program reads version %d", path, h->version, GY_FLIGHT_VERSION);
@@ -47,8 +46,7 @@ static int flight_head(struct gy_flight_record *r, const char *path, const unsig
         return GY_FAIL(err, GY_E_HASH, "%.300s: the record's head is damaged", path);
     if (flight_head_wrong(h, count))
         return GY_FAIL(err, GY_E_FORMAT,
-                       "%.300s: the record's %zu bytes are not what its head says",
-                       path, count);
+                       "%.300s: the record's %zu bytes are not what its head says", path, count);
     h->name[sizeof h->name - 1] = 0;
     r->room = (int)h->room;
     return GY_OK;

@@ -101,8 +101,7 @@ static void report_rank(const struct report *r, int rank, struct gy_sink *out)
 {
     const struct gy_job_counters c = report_of(r, rank);
     gy_sink_printf(out, "  rank %-3d  compute %.2f s, sums %.2f s, waits %.2f s, input %.2f s",
-                   rank,
-                   report_seconds(report_compute(&c)), report_seconds(c.sum_ns),
+                   rank, report_seconds(report_compute(&c)), report_seconds(c.sum_ns),
                    report_seconds(c.wait_ns), report_seconds(c.batch_ns));
     if (c.save_ns > 0)
         gy_sink_printf(out, ", checkpoints %.2f s", report_seconds(c.save_ns));
@@ -215,9 +214,8 @@ static void report_json(const struct report *r, const struct report_sums *s, str
     for (int from = 0; from < r->ranks; from++)
         for (int to = 0; to < r->ranks; to++)
             if (report_sent(r, from, to) > 0)
-                gy_sink_printf(out, "%s{\"from\":%d,\"to\":%d,\"bytes\":%"
-                               PRId64 "}", said++ ? "," : "",
-                               from, to, report_sent(r, from, to));
+                gy_sink_printf(out, "%s{\"from\":%d,\"to\":%d,\"bytes\":%" PRId64 "}",
+                               said++ ? "," : "", from, to, report_sent(r, from, to));
     gy_sink_printf(out, "]}\n");
 }
 

@@ -151,8 +151,7 @@ static void stages_line(const struct stages_row *row, int s, double all, int jso
         gy_print_json_text(row->names[0], sink);
         gy_sink_printf(sink, ",\"last\":");
         gy_print_json_text(row->names[1], sink);
-        gy_sink_printf(sink,
-                       ",\"ops\":%d,\"parameters\":%" PRId64
+        gy_sink_printf(sink, ",\"ops\":%d,\"parameters\":%" PRId64
                        ",\"bytes\":%zu,\"slots\":%d,\"share\":%.4f,\"sent\":%zu,\"received\":%zu}",
                        row->ops, row->parameters, row->bytes, row->slots, share, row->sent,
                        row->received);
@@ -176,12 +175,11 @@ static void stages_page(const struct gyre_config *c, const struct stages_row *ro
     const double bubble = 1 - all * micros / (p * seconds);
     gy_sink_printf(sink, json ? "{\"net\":\"%s\",\"stages\":[" : "net %s", c->net_name);
     if (!json)
-        gy_sink_printf(sink,
-                       ", %d stages, %s: %d micro-batches of %d make an update\n\n%5s  %-24s %-24s "
-                       "%5s %11s %10s %6s %9s %9s %9s\n",
-                       c->pipeline, c->stage_schedule == GYRE_GPIPE ? "gpipe" : "1f1b", micros,
-                       c->batch, "stage", "first layer", "last layer", "ops", "parameters",
-                       "memory", "slots", "time", "MB sent", "MB taken");
+        gy_sink_printf(sink, ", %d stages, %s: %d micro-batches of %d make an update\n\n%5s "
+                       " %-24s %-24s %5s %11s %10s %6s %9s %9s %9s\n", c->pipeline,
+                       c->stage_schedule == GYRE_GPIPE ? "gpipe" : "1f1b", micros, c->batch,
+                       "stage", "first layer", "last layer", "ops", "parameters", "memory", "slots",
+                       "time", "MB sent", "MB taken");
     for (int s = 0; s < c->pipeline; s++)
         stages_line(&rows[s], s, all, json, sink);
     gy_sink_printf(sink,

@@ -137,8 +137,7 @@ static int timeline_smaller(const void *a, const void *b)
 
 /* Both have their sums in order. room: of one record's events. */
 static int64_t timeline_shift(const struct gy_flight_record *to,
-                              const struct gy_flight_record *from,
-                              int64_t *room)
+                              const struct gy_flight_record *from, int64_t *room)
 {
     int count = 0;
     for (int i = 0, k = 0; i < to->count && k < from->count;) {
