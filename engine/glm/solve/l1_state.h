@@ -38,18 +38,6 @@ GY_INT double gy_l1_violation(const struct gy_l1_model *model);
 /* Moves v until the violation is at most enough. */
 GY_INT void gy_l1_minimise(struct gy_l1_model *model, double enough);
 
-/* l1_matrix.c: the matrix of a set of at most GY_L1_LISTED features at the point last visited, l2 in its diagonal, where nw has columns. set:
- * ids, rising. listed: zero before the first call; its memory is nw's. */
-#define GY_L1_LISTED 2048
-#define GY_L1_LISTED_ENTRIES UINT32_MAX /* of all rows, at most */
-struct gy_l1_listed {
-    struct gy_l1_entries { uint32_t from, to; } *row; /* [rows] its entries in the set */
-    uint16_t *place;      /* [entries] in the set */
-    float *value;         /* [entries] NULL: all are the columns' same */
-    double *sum;          /* [threads][GY_L1_LISTED] */
-};
-GY_INT int gy_l1_matrix(struct gy_nw *nw, const uint32_t *set, struct gy_l1_listed *listed, struct gy_l1_model *model, struct gy_error *err);
-
 /* l1_groups.c: groups of features of which no row has two. */
 #define GY_L1_GROUPS 64
 #define GY_L1_GROUP_SUMS (GY_L1_GROUPS * (GY_L1_GROUPS + 1)) /* slopes, and E */
