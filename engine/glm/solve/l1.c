@@ -2,7 +2,7 @@
 /* Proximal Newton for an l1 penalty, with l2 beside it or not (1), on working sets. A run, with who
  * does each line:
  *
- *     some steps on every 512th, 64th, 8th row, where these are many           l1_samples
+ *     without columns: steps on every 512th, 64th, 8th row, where many         l1_samples
  *     u = pull of the rows at w; g = l2 w - u; P                               l1_begin
  *     repeat
  *         candidates: w_j not 0, |g_j| > 0.9 l1, a free bias; the worst first  l1_candidates
@@ -12,8 +12,11 @@
  *             by columns, the first that will do:                              l1_step_by_columns
  *                 the few worst alone, where they are half of what is wrong    l1_focus
  *                 M of an earlier point, where it left at most 0.4             l1_by_kept_matrix
- *                 M of a pass, where its products are few                      l1_by_matrix
- *                 rounds of coordinate descent, faces, groups, without M       gy_l1_descend
+ *                 the first two steps: two rounds of coordinate descent        gy_l1_descend
+ *                 M of a pass, of at most 32 products an entry, of 400 after   l1_by_matrix
+ *                     a step that cycles were too few for
+ *                 without M at most 6 cycles of rounds and a face, or 12 of    gy_l1_descend
+ *                     a round and a move of groups, where there are any
  *         t = 1, 1/2, ... until P(w + t (v - w)) <= P + 0.01 t promise         l1_search
  *         D of the slopes at w, scaled into its domain; the best one is kept   l1_certify
  *         progress; the run's rule may say why                                 gy_nw_report
@@ -34,7 +37,6 @@
 #define L1_SET_LEAST 256
 #define L1_WIDE_LEAST 1024   /* by columns: a set costs what its columns are long */
 #define L1_HALVINGS 30
-#define L1_ROWS_PER_DIM 8
 #define L1_MATRIX_LOOKS 32.0 /* most products of the matrix, over entries of its columns; */
 #define L1_SLOW_LOOKS 400.0  /* after a step that its cycles were too few for */
 #define L1_KEEP 0.4          /* a matrix of an earlier point serves as long as a step leaves so little of what was wrong */
@@ -546,30 +548,26 @@ static int l1_certify(struct l1 *l1, int exact, struct gy_error *err)
 
 /* ---- the run ---- */
 
-/* Some steps on every step-th row, where these are many for the features. */
+/* Some steps on every step-th row. */
+static int l1_sample(void *user, int step, struct gy_error *err)
+{
+    struct l1 *const l1 = user;
+    int moved = 1;
+    l1->nw.step = step;
+    GY_TRY(l1_begin(l1, err));
+    for (int k = 0; k < 10 && moved; k++) {
+        const double before = l1->primal;
+        GY_TRY(l1_step(l1, &moved, err));
+        if (before - l1->primal < 0.05 * step * (double)l1->nw.dims)
+            break;
+    }
+    l1->same_matrix = 0;
+    return GY_OK;
+}
+
 static int l1_samples(struct l1 *l1, struct gy_error *err)
 {
-    static const int steps[] = { 512, 64, 8 };
-    const struct gy_glm_feed *const feed = l1->nw.run->feed;
-    const int64_t rows = feed->all_rows > feed->rows ? feed->all_rows : feed->rows;
-    int streamed = !feed->resident || gy_nw_has_begun(l1->w, l1->nw.dims); /* on any rank; a sample would spoil what an earlier run found */
-    GY_TRY(gy_peers_any(l1->nw.run->job, streamed, &streamed, err));
-    if (streamed || l1->nw.columns)
-        return GY_OK;
-    for (size_t i = 0; i < GY_COUNT(steps); i++) {
-        if (rows / steps[i] < L1_ROWS_PER_DIM * (int64_t)l1->nw.dims)
-            continue;
-        l1->nw.step = steps[i];
-        GY_TRY(l1_begin(l1, err));
-        int moved = 1;
-        for (int k = 0; k < 10 && moved; k++) {
-            const double before = l1->primal;
-            GY_TRY(l1_step(l1, &moved, err));
-            if (before - l1->primal < 0.05 * steps[i] * (double)l1->nw.dims)
-                break;
-        }
-        l1->same_matrix = 0;
-    }
+    GY_TRY(gy_nw_samples(&l1->nw, l1->nw.columns != NULL, l1_sample, l1, err));
     l1->nw.step = 1;
     return GY_OK;
 }
