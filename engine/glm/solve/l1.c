@@ -13,10 +13,10 @@
  *                 the few worst alone, where they are half of what is wrong    l1_focus
  *                 M of an earlier point, where it left at most 0.4             l1_by_kept_matrix
  *                 the first two steps: two rounds of coordinate descent        gy_l1_descend
- *                 M of a pass, of at most 32 products an entry, of 400 after   l1_by_matrix
- *                     a step that cycles were too few for
- *                 without M at most 6 cycles of rounds and a face, or 12 of    gy_l1_descend
- *                     a round and a move of groups, where there are any
+ *                 M of a pass, where it is at most 32 products an entry        l1_by_matrix
+ *                 rounds; when they become slow, M of at most 400 products     gy_l1_descend
+ *                 6 cycles of rounds and a face; where there are groups, 12    gy_l1_descend
+ *                     of a round and a move of them
  *         t = 1, 1/2, ... until P(w + t (v - w)) <= P + 0.01 t promise         l1_search
  *         D of the slopes at w, scaled into its domain; the best one is kept   l1_certify
  *         progress; the run's rule may say why                                 gy_nw_report
@@ -38,7 +38,7 @@
 #define L1_WIDE_LEAST 1024   /* by columns: a set costs what its columns are long */
 #define L1_HALVINGS 30
 #define L1_MATRIX_LOOKS 32.0 /* most products of the matrix, over entries of its columns; */
-#define L1_SLOW_LOOKS 400.0  /* after a step that its cycles were too few for */
+#define L1_SLOW_LOOKS 400.0  /* the same, where rounds without it have become slow */
 #define L1_KEEP 0.4          /* a matrix of an earlier point serves as long as a step leaves so little of what was wrong */
 #define L1_STUCK 5             /* steps to nowhere, of whose bounds the best is taken: they are of weights rounded in another way each */
 #define L1_FOCUS 64            /* features of a step on the worst alone */
@@ -71,7 +71,6 @@ struct l1 {
     struct gy_l1_by_columns wide; /* instead, with columns */
     int steps, focused;        /* by columns so far; the last one was on few features */
     int cheap;                 /* the last set's matrix was */
-    int slow;                  /* cycles were too few for the last step without a matrix */
     int kept;                  /* the model's matrix is the last set's */
     double before;             /* violation before the last step */
     int grouped;               /* the features are groups, of which rows have one each */
@@ -474,14 +473,17 @@ static int l1_step_by_columns(struct l1 *l1, struct gy_error *err)
     l1->by_model = done;
     if (done)
         return GY_OK;
-    const int cheap = l1->cheap = l1_matrix_looks(l1) <= (l1->slow ? L1_SLOW_LOOKS : L1_MATRIX_LOOKS);
+    const double looks = l1_matrix_looks(l1);
+    const int cheap = looks <= L1_MATRIX_LOOKS;
     if (!cheap)
         GY_TRY(gy_l1_find_groups(&l1->wide, &l1->grouped, err));
+    const int can = cheap || (looks <= L1_SLOW_LOOKS && !l1->grouped);
+    const int cycles = cheap ? 0 : can ? 1 : L1_CYCLES;
     if (!cheap || l1->steps < L1_MATRIX_AFTER)
-        GY_TRY(gy_l1_descend(&l1->wide, (l1->grouped ? L1_ENOUGH : 0.25) * off, cheap ? 0 : L1_CYCLES, l1->grouped, &done, err));
-    l1->slow = cheap ? l1->slow : !done && !l1->grouped;
+        GY_TRY(gy_l1_descend(&l1->wide, (l1->grouped ? L1_ENOUGH : 0.25) * off, cycles, l1->grouped, &done, err));
     l1->steps++;
-    l1->by_model = l1->kept = cheap && !done;
+    l1->by_model = l1->kept = can && !done;
+    l1->cheap = cheap || l1->by_model;
     return l1->by_model ? l1_by_matrix(l1, L1_ENOUGH * off, err) : GY_OK;
 }
 

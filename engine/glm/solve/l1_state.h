@@ -80,8 +80,8 @@ struct gy_l1_by_columns {
 GY_INT int gy_l1_find_groups(struct gy_l1_by_columns *model, int *useful, struct gy_error *err);
 /* Values that are not 0 move, those of a group together. order is overwritten. */
 GY_INT int gy_l1_shift_groups(struct gy_l1_by_columns *model, struct gy_error *err);
-/* Moves v until the sum of how far coordinates were from their conditions is at most enough: *done; or for so many cycles of rounds and a face, 0: only by
- * LC_ROUNDS_LEAST rounds. grouped: twice as many cycles, of one round and a shift of the groups. */
+/* Moves v until the sum of how far coordinates were from their conditions is at most enough: *done; or for so many cycles of rounds and a face, 1: of
+ * rounds alone, 0: of LC_ROUNDS_LEAST rounds. grouped: twice as many cycles, of one round and a shift of the groups. */
 GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int grouped, int *done, struct gy_error *err);
 
 #endif
