@@ -27,7 +27,8 @@ SETS = {  # file, first id, l2 of lr, svm; l1
 TOLERANCES = [1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7, 1e-8]
 EPOCHS = [1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 160, 220, 320, 640, 1280]
 GAPS = [0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6, 2e-6, 1e-6]
-TIGHT = {"lr": ["--gap 1e-8", "--gap 1e-9 --solver newton"], "svm": ["--gap 1e-4", "--gap 1e-6 --epochs 3000"], "l1": ["--gap 1e-4", "--gap 1e-8"]}
+TIGHT = {"lr": ["--gap 1e-8", "--gap 1e-9 --solver newton"], "svm": ["--gap 1e-4", "--gap 1e-6 --epochs 3000"],
+         "l1": ["--gap 1e-4", "--gap 1e-6", "--gap 1e-8"]}
 
 
 # ---- data and objective
