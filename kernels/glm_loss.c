@@ -17,8 +17,6 @@ static void logistic_slopes(double y, double z, double *first, double *second)
     *second = s * (1 - s);
 }
 
-static float logistic_slope_dual(float y, float z, float c) { return (void)c, -y * z; }
-
 static double logistic_gap(double y, double z, double dual, double c)
 {
     const double m = y * z;
@@ -49,8 +47,6 @@ static void squared_slopes(double y, double z, double *first, double *second)
     *second = 1;
 }
 
-static float squared_slope_dual(float y, float z, float c) { return c * (y - z); }
-
 static double squared_gap(double y, double z, double dual, double c)
 {
     const double off = y - z - dual / c;
@@ -77,8 +73,6 @@ static void hinge_slopes(double y, double z, double *first, double *second)
     *second = 0;
 }
 
-static float hinge_slope_dual(float y, float z, float c) { return 1.0f - y * z > 0 ? c : 0; }
-
 static double hinge_gap(double y, double z, double dual, double c)
 {
     return c * loss_under(y, z) - dual * (1 - y * z);
@@ -102,12 +96,6 @@ static void squared_hinge_slopes(double y, double z, double *first, double *seco
 {
     *first = -2 * y * loss_under(y, z);
     *second = y * z < 1 ? 2 : 0;
-}
-
-static float squared_hinge_slope_dual(float y, float z, float c)
-{
-    const float under = 1.0f - y * z;
-    return under > 0 ? 2.0f * c * under : 0;
 }
 
 static double squared_hinge_gap(double y, double z, double dual, double c)
@@ -141,7 +129,7 @@ GY_INT const struct gy_glm_loss *gy_glm_loss_at(int loss)
             .liblinear = { "L2R_LR", "L1R_LR" },
             .labels = GY_GLM_CLASSES, .form = GY_GLM_LOGIT, .least = -HUGE_VAL, .most = HUGE_VAL,
             .smooth = GY_GLM_SMOOTH, .curvature = 0.25,
-            .slope_dual = logistic_slope_dual, .slopes = logistic_slopes,
+            .slopes = logistic_slopes,
             .step = gy_glm_logistic_step, .coefficient = gy_glm_logistic_coefficient,
             .value = gy_glm_logistic_value, .conjugate_inside = gy_glm_logistic_conjugate,
             .gap = logistic_gap, .gap_seen = logistic_gap_seen,
@@ -152,7 +140,7 @@ GY_INT const struct gy_glm_loss *gy_glm_loss_at(int loss)
             .liblinear = { "L2R_L2LOSS_SVR", "L2R_L2LOSS_SVR" },
             .labels = GY_GLM_NUMBERS, .form = GY_GLM_NUMBER, .least = -HUGE_VAL, .most = HUGE_VAL,
             .smooth = GY_GLM_QUADRATIC, .curvature = 1,
-            .slope_dual = squared_slope_dual, .slopes = squared_slopes,
+            .slopes = squared_slopes,
             .step = gy_glm_squared_step, .coefficient = gy_glm_squared_coefficient,
             .value = gy_glm_squared_value, .conjugate_inside = gy_glm_squared_conjugate,
             .gap = squared_gap, .gap_seen = squared_gap_seen,
@@ -163,7 +151,7 @@ GY_INT const struct gy_glm_loss *gy_glm_loss_at(int loss)
             .liblinear = { "L2R_L1LOSS_SVC_DUAL", "L2R_L1LOSS_SVC_DUAL" },
             .labels = GY_GLM_CLASSES, .form = GY_GLM_SIZE, .least = 0, .most = 1,
             .smooth = GY_GLM_KINK, .curvature = HUGE_VAL,
-            .slope_dual = hinge_slope_dual, .slopes = hinge_slopes,
+            .slopes = hinge_slopes,
             .step = gy_glm_hinge_step, .coefficient = gy_glm_hinge_coefficient,
             .value = gy_glm_hinge_value, .conjugate_inside = gy_glm_hinge_conjugate,
             .gap = hinge_gap, .gap_seen = hinge_gap_seen,
@@ -174,7 +162,7 @@ GY_INT const struct gy_glm_loss *gy_glm_loss_at(int loss)
             .liblinear = { "L2R_L2LOSS_SVC", "L1R_L2LOSS_SVC" },
             .labels = GY_GLM_CLASSES, .form = GY_GLM_SIZE, .least = 0, .most = HUGE_VAL,
             .smooth = GY_GLM_SMOOTH, .curvature = 2,
-            .slope_dual = squared_hinge_slope_dual, .slopes = squared_hinge_slopes,
+            .slopes = squared_hinge_slopes,
             .step = gy_glm_squared_hinge_step, .coefficient = gy_glm_squared_hinge_coefficient,
             .value = gy_glm_squared_hinge_value, .conjugate_inside = gy_glm_squared_hinge_conjugate,
             .gap = squared_hinge_gap, .gap_seen = squared_hinge_gap_seen,

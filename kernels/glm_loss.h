@@ -167,7 +167,6 @@ struct gy_glm_loss {
     float (*coefficient)(float y, float dual, float c);
     double (*value)(double y, double z);
     void (*slopes)(double y, double z, double *first, double *second); /* dl/dz, d2l/dz2 */
-    float (*slope_dual)(float y, float z, float c); /* the coefficient of this is -c dl/dz */
     /* Inside the domain: for gy_glm_conjugate alone, which looks. */
     double (*conjugate_inside)(double y, double dual, double c);
     /* c l + coefficient z - conjugate: 0 where the dual number is the slope's; seen: about. */

@@ -189,7 +189,7 @@ static void test_l1_threads(void)
         }
 }
 
-/* Rows with many features of a set: its matrix costs many looks at the columns, and is worth it because later steps have it again. */
+/* Rows with many features of a set: its matrix costs many looks at the columns, and later steps have it again. */
 static void test_l1_kept(void)
 {
     static const struct glm_data_kind kind = { 4000, 800, 90, 0, 0, 31 };
@@ -205,72 +205,6 @@ static void test_l1_kept(void)
     free(one.w);
     free(more.w);
     glm_data_free(&data);
-}
-
-/* A set's matrix from columns, and from rows. */
-static void check_matrix(const struct glm_data_kind *kind, int bias, int threads)
-{
-    const struct gy_alloc alloc = gy_alloc_default();
-    struct gy_error err = { 0 };
-    struct glm_data data;
-    struct gy_pool *pool = NULL;
-    struct gy_nw nw[2];
-    struct gy_nw_sums sums;
-    struct gy_l1_listed listed = { 0 };
-    struct gy_l1_model model = { 0 };
-    glm_data_random(&data, kind);
-    glm_data_cut(&data, 3, 1);
-    struct gy_glm_problem problem = l1_logistic;
-    problem.l2 = 0.25;
-    problem.bias = bias ? 1.5 : 0;
-    problem.bias_free = bias == 2;
-    const size_t dims = (size_t)data.feed.features + (bias != 0);
-    float *const w = glm_data_grow(NULL, dims * sizeof *w);
-    double *const u = glm_data_grow(NULL, dims * sizeof *u), *const triangle = glm_data_grow(NULL, dims * dims * sizeof *triangle);
-    int32_t *const map = glm_data_grow(NULL, dims * sizeof *map);
-    uint32_t *const set = glm_data_grow(NULL, dims * sizeof *set);
-    for (size_t j = 0; j < dims; j++) {
-        const int in = j % 3 != 1 || j + 1 == dims;
-        w[j] = 0.1f * gy_rng_normal(3, 1, 0, j);
-        map[j] = in ? (int32_t)model.count : -1;
-        if (in)
-            set[model.count++] = (uint32_t)j;
-    }
-    model.stride = (model.count + 15) / 16 * 16;
-    model.matrix = glm_data_grow(NULL, model.count * model.stride * sizeof *model.matrix);
-    T_CHECK(gy_pool_open(&pool, &alloc, threads, &err) == GY_OK);
-    struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .pool = pool, .w = w };
-    for (int columns = 0; columns < 2; columns++) {
-        T_CHECK(gy_nw_open(&nw[columns], &run, columns, 0, &err) == GY_OK);
-        T_CHECK(gy_nw_visit(&nw[columns], w, u, NULL, &sums, &err) == GY_OK);
-    }
-    T_CHECK(gy_nw_matrix(&nw[0], map, model.count, triangle, &err) == GY_OK && gy_l1_matrix(&nw[1], set, &listed, &model, &err) == GY_OK);
-    const double *at = triangle;
-    for (size_t i = 0; i < model.count; i++)
-        for (size_t k = i; k < model.count; k++) {
-            const double wanted = *at++ + (i == k && !(set[i] == data.feed.features && problem.bias_free) ? problem.l2 : 0);
-            const double got = (double)model.matrix[i * model.stride + k];
-            T_CHECK_MSG(fabs(got - wanted) <= 2e-6 * fabs(wanted) + 5e-6 && got == (double)model.matrix[k * model.stride + i],
-                        "row %zu, column %zu: %.9g, from rows %.9g", i, k, got, wanted);
-        }
-    gy_nw_close(&nw[0]);
-    gy_nw_close(&nw[1]);
-    gy_pool_close(pool);
-    free(w);
-    free(u);
-    free(triangle);
-    free(map);
-    free(set);
-    free(model.matrix);
-    glm_data_free(&data);
-}
-
-static void test_l1_matrix(void)
-{
-    static const struct glm_data_kind kinds[] = { { 700, 60, 12, 0, 0, 21 }, { 900, 90, 20, 1, 0, 22 } };
-    for (size_t k = 0; k < GY_COUNT(kinds); k++)
-        for (int bias = 0; bias < 3; bias++)
-            check_matrix(&kinds[k], bias, 1 + bias);
 }
 
 /* Groups of features of which every row has one: their sum is constant, and coordinate descent alone takes thousands of rounds. */
@@ -624,7 +558,6 @@ int main(void)
     test_l1_fields();
     test_l1_face();
     test_l1_sampled();
-    test_l1_matrix();
     test_l1_random();
     test_l1_threads();
     test_l1_kept();

@@ -6,23 +6,29 @@
 # begins with opening the converted file and ends with the last certificate, as its own report says ("open_seconds" + "train_seconds"), without the start
 # of the process.
 #
-#   tests/peer/bench_glm.py --gyre build/gyre --data FOLDER [--work FOLDER] [--sets a9a,frappe,imdb,clicks] [--problems lr,svm,l1] [--rounds 5]
-#                           [--tools gyre,snapml,...] [--threads N] [--limit SECONDS] [--rows N] [--levels 1e-3,1e-5] [--csv FILE]
+#   tests/peer/bench_glm.py --gyre build/gyre --data FOLDER [--work FOLDER] [--sets a9a,frappe,imdb,clicks,mixed,fashion] [--problems lr,svm,l1] [--rounds 5]
+#                           [--tools gyre,snapml,...] [--threads N] [--limit SECONDS] [--rows N] [--levels 1e-3,1e-5] [--clock cpu] [--csv FILE]
 #
-# FOLDER has a9a, frappe.validation.libfm and imdb.train.svm.gz. Needs numpy, scipy and scikit-learn; snapml, and liblinear-official and liblinear-multicore
-# each in a folder of its own (pip install --target), named by LIBLINEAR and LIBLINEAR_MULTICORE. What is not there is left out, with a line.
-import argparse, csv, gzip, json, os, platform, select, signal, subprocess, sys, time
+# FOLDER has a9a, frappe.validation.libfm and imdb.train.svm.gz. Two sets are made here, and are no model of the others: mixed,
+# by a recipe below, and fashion, the first 20,000 images of Debian's dataset-fashion-mnist as dense rows, tops against the rest.
+# --clock cpu: seconds of processors, for a machine that others use too; Gyre's are of its whole process, start and files as well.
+# Needs numpy, scipy and scikit-learn; snapml, and liblinear-official and liblinear-multicore each in a folder of its own (pip
+# install --target), named by LIBLINEAR and LIBLINEAR_MULTICORE. What is not there is left out, with a line.
+import argparse, csv, gzip, json, os, platform, resource, select, signal, subprocess, sys, time
 
 SETS = {  # file, first id, l2 of lr, svm; l1
     "a9a": ("a9a", 1, {"lr": 1.0, "svm": 1.0, "l1": 10.0}),
     "frappe": ("frappe.validation.libfm", 0, {"lr": 1.0, "svm": 1.0, "l1": 10.0}),
     "imdb": ("imdb.train.svm.gz", 1, {"lr": 10.0, "svm": 10.0, "l1": 10.0}),
     "clicks": (None, 1, {"lr": 10.0, "svm": 10.0, "l1": 10.0}),
+    "mixed": (None, 1, {"lr": 1.0, "svm": 1.0, "l1": 10.0}),
+    "fashion": (None, 1, {"lr": 1.0, "svm": 1.0, "l1": 10.0}),
 }
 TOLERANCES = [1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7, 1e-8]
 EPOCHS = [1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 160, 220, 320, 640, 1280]
 GAPS = [0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6, 2e-6, 1e-6]
-TIGHT = {"lr": ["--gap 1e-8", "--gap 1e-9 --solver newton"], "svm": ["--gap 1e-4", "--gap 1e-6 --epochs 3000"], "l1": ["--gap 1e-4", "--gap 1e-8"]}
+TIGHT = {"lr": ["--gap 1e-8", "--gap 1e-9 --solver newton"], "svm": ["--gap 1e-4", "--gap 1e-6 --epochs 3000"],
+         "l1": ["--gap 1e-4", "--gap 1e-6", "--gap 1e-8"]}
 
 
 # ---- data and objective
@@ -42,7 +48,58 @@ def load(args, name):
     return x, numpy.load(cache + ".y.npy")
 
 
+def write_rows(path, rows):
+    """rows: label, ids from 1, values"""
+    with open(path + ".part", "w") as out:
+        for y, ids, values in rows:
+            cells = (f"{j}:{v:.4g}" for j, v in zip(ids, values))
+            out.write(f"{y} {' '.join(cells)}\n")
+    os.rename(path + ".part", path)
+
+
+def fashion_rows(count=20000):
+    import numpy
+    at = "/usr/share/datasets/fashion-mnist/train-"
+    with gzip.open(at + "images-idx3-ubyte.gz") as file:
+        x = numpy.frombuffer(file.read(16 + 784 * count), numpy.uint8, offset=16).reshape(-1, 784)
+    with gzip.open(at + "labels-idx1-ubyte.gz") as file:
+        y = numpy.frombuffer(file.read(8 + count), numpy.uint8, offset=8)
+    for pixels, label in zip(x, y):
+        ids = numpy.flatnonzero(pixels)
+        yield 1 if label in (0, 2, 4, 6) else -1, ids + 1, pixels[ids] / 255
+
+
+def mixed_rows(count=24000, words=20000, fields=(10, 50, 300, 4000), seed=7):
+    """40 numbers that depend on each other, 4 fields as one-hot features, some 30 of 20,000 words
+    by tf-idf; labels of a planted logistic model. Everything's sizes are about 1."""
+    import numpy
+    r = numpy.random.default_rng(seed)
+    dense = r.normal(size=(count, 8)) @ r.normal(size=(8, 40)) * 0.35 + r.normal(size=(count, 40)) * 0.5
+    values = [numpy.minimum(r.zipf(1.3, count) - 1, field - 1) for field in fields]
+    share = 1 / numpy.arange(3, words + 3) ** 1.05
+    share /= share.sum()
+    of_dense, of_fields = r.normal(size=40) * 0.4, [r.normal(size=field) * 0.5 for field in fields]
+    of_words = r.normal(size=words) * (r.random(words) < 0.05) * 4
+    rare = numpy.log(1 / numpy.minimum(1 - (1 - share) ** 30 + 1 / count, 1))
+    first = 41 + numpy.cumsum([0, *fields])  # ids of the fields, then of words
+    for i in range(count):
+        word, times = numpy.unique(r.choice(words, size=r.poisson(30) + 1, p=share), return_counts=True)
+        tf = (1 + numpy.log(times)) * rare[word]
+        tf /= numpy.sqrt((tf * tf).sum())
+        z = dense[i] @ of_dense + tf @ of_words[word] + sum(w[v[i]] for w, v in zip(of_fields, values))
+        ids = [*range(1, 41), *(first[k] + v[i] for k, v in enumerate(values)), *(first[-1] + word)]
+        yield 1 if r.random() < 1 / (1 + numpy.exp(-z)) else -1, ids, [*dense[i], 1, 1, 1, 1, *tf]
+
+
+MADE = {"fashion": fashion_rows, "mixed": mixed_rows}
+
+
 def text_of(args, name):
+    if name in MADE:
+        path = os.path.join(args.work, f"{name}.svm")
+        if not os.path.exists(path):
+            write_rows(path, MADE[name]())
+        return path
     if name == "clicks":
         path = os.path.join(args.work, f"clicks{args.rows}.svm")
         if not os.path.exists(path):
@@ -71,6 +128,14 @@ def objective(x, y, w, problem, strength):
     return loss + (strength * numpy.abs(w).sum() if problem == "l1" else 0.5 * strength * (w @ w))
 
 
+def children_cpu():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
 # ---- tools: fit(x, y, problem, strength, setting) -> seconds, w; settings(problem): from loose to tight
 
 class Gyre:
@@ -84,18 +149,21 @@ class Gyre:
         import numpy
         extra = {"lr": ["--l2", str(strength)], "svm": ["--loss", "hinge", "--l2", str(strength)], "l1": ["--l1", str(strength)]}[problem]
         command = [self.args.gyre, "glm", "train", self.path, self.model, "--json", "--threads", str(self.args.threads)] + extra + setting.split()
+        before = children_cpu()
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        spent = children_cpu() - before
         end = json.loads(out.splitlines()[-1])
         lines = open(self.model).read().split("\n")
         at = lines.index("w") + 1
         self.bound = end["bound"]
-        return end["open_seconds"] + end["train_seconds"], numpy.array(lines[at:at + end["features"]], dtype=numpy.float64)
+        seconds = spent if self.args.clock == "cpu" else end["open_seconds"] + end["train_seconds"]
+        return seconds, numpy.array(lines[at:at + end["features"]], dtype=numpy.float64)
 
 
 class Snap:
     def __init__(self, args, name):
         import snapml
-        self.snapml, self.threads = snapml, args.threads
+        self.snapml, self.threads, self.clock = snapml, args.threads, CLOCKS[args.clock]
 
     def settings(self, problem):
         return [f"max_iter={n}" for n in EPOCHS]
@@ -107,9 +175,9 @@ class Snap:
             model = self.snapml.SupportVectorMachine(**common)
         else:
             model = self.snapml.LogisticRegression(penalty="l1" if problem == "l1" else "l2", dual=problem != "l1", **common)
-        began = time.perf_counter()
+        began = self.clock()
         model.fit(x, y)
-        return time.perf_counter() - began, model.coef_
+        return self.clock() - began, model.coef_
 
 
 class Sklearn:
@@ -117,7 +185,7 @@ class Sklearn:
 
     def __init__(self, args, name):
         import sklearn.linear_model, sklearn.svm
-        self.linear, self.svm, self.threads = sklearn.linear_model, sklearn.svm, args.threads
+        self.linear, self.svm, self.clock = sklearn.linear_model, sklearn.svm, CLOCKS[args.clock]
 
     def settings(self, problem):
         return [f"{kind} tol={t:g}" for kind in self.kinds[problem] for t in TOLERANCES]
@@ -131,9 +199,9 @@ class Sklearn:
         else:
             model = self.linear.LogisticRegression(penalty="l1" if problem == "l1" else "l2", solver=kind, C=1 / strength, tol=tol, fit_intercept=False,
                                                    max_iter=2000, random_state=1)
-        began = time.perf_counter()
+        began = self.clock()
         model.fit(x, y)
-        return time.perf_counter() - began, model.coef_
+        return self.clock() - began, model.coef_
 
 
 class Liblinear:
@@ -145,7 +213,7 @@ class Liblinear:
         sys.path.insert(0, os.environ[self.variable])
         from liblinear import liblinear, liblinearutil
         self.lib, self.util, self.more = liblinear, liblinearutil, (f" -m {args.threads}" if self.threads else "")
-        self.held = None
+        self.held, self.clock = None, CLOCKS[args.clock]
 
     def settings(self, problem):
         return [f"-s {s} -e {t:g}" for s in self.types[problem] for t in TOLERANCES]
@@ -154,9 +222,9 @@ class Liblinear:
         if self.held is None:
             self.held = self.lib.problem(y, x)
         param = self.lib.parameter(f"{setting} -c {1 / strength:.17g} -q{self.more}")
-        began = time.perf_counter()
+        began = self.clock()
         model = self.util.train(self.held, param)
-        seconds = time.perf_counter() - began
+        seconds = self.clock() - began
         w, _ = model.get_decfun()
         return seconds, w
 
@@ -196,7 +264,7 @@ class Worker:
 
     def start(self):
         command = [sys.executable, __file__, "--worker", self.tool, "--sets", self.name] + [
-            word for key in ("gyre", "data", "work", "problems", "threads", "rows") for word in (f"--{key}", str(getattr(self.args, key)))]
+            word for key in ("gyre", "data", "work", "problems", "threads", "rows", "clock") for word in (f"--{key}", str(getattr(self.args, key)))]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                         start_new_session=True)
         return self.read(600)
@@ -351,7 +419,7 @@ def main():
     parser.add_argument("--gyre", default="build/gyre")
     parser.add_argument("--data", default=".")
     parser.add_argument("--work", default="/tmp/bench_glm")
-    parser.add_argument("--sets", default="a9a,frappe,imdb,clicks")
+    parser.add_argument("--sets", default="a9a,frappe,imdb,clicks,mixed,fashion")
     parser.add_argument("--problems", default="lr,svm,l1")
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--rounds", type=int, default=5)
@@ -360,6 +428,7 @@ def main():
     parser.add_argument("--pause", type=float, default=0.3, help="seconds before each timed fit: threads of the tool before may still wait by spinning")
     parser.add_argument("--levels", type=lambda text: [float(v) for v in text.split(",")], default=[1e-3, 1e-5])
     parser.add_argument("--rows", type=int, default=2000000)
+    parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument("--csv")
     parser.add_argument("--worker", choices=TOOLS)
     args = parser.parse_args()

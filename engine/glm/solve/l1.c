@@ -2,7 +2,7 @@
 /* Proximal Newton for an l1 penalty, with l2 beside it or not (1), on working sets. A run, with who
  * does each line:
  *
- *     some steps on every 512th, 64th, 8th row, where these are many           l1_samples
+ *     without columns: steps on every 512th, 64th, 8th row, where many         l1_samples
  *     u = pull of the rows at w; g = l2 w - u; P                               l1_begin
  *     repeat
  *         candidates: w_j not 0, |g_j| > 0.9 l1, a free bias; the worst first  l1_candidates
@@ -12,8 +12,11 @@
  *             by columns, the first that will do:                              l1_step_by_columns
  *                 the few worst alone, where they are half of what is wrong    l1_focus
  *                 M of an earlier point, where it left at most 0.4             l1_by_kept_matrix
- *                 rounds of coordinate descent, faces, groups, without M       gy_l1_descend
- *                 M of the columns, where its products are few                 l1_by_matrix
+ *                 the first two steps: two rounds of coordinate descent        gy_l1_descend
+ *                 M of a pass, where it is at most 32 products an entry        l1_by_matrix
+ *                 rounds; when they become slow, M of at most 400 products     gy_l1_descend
+ *                 6 cycles of rounds and a face; where there are groups, 12    gy_l1_descend
+ *                     of a round and a move of them
  *         t = 1, 1/2, ... until P(w + t (v - w)) <= P + 0.01 t promise         l1_search
  *         D of the slopes at w, scaled into its domain; the best one is kept   l1_certify
  *         progress; the run's rule may say why                                 gy_nw_report
@@ -34,11 +37,8 @@
 #define L1_SET_LEAST 256
 #define L1_WIDE_LEAST 1024   /* by columns: a set costs what its columns are long */
 #define L1_HALVINGS 30
-#define L1_ROWS_PER_DIM 8
-#define L1_MATRIX_LOOKS 8.0  /* most products of the matrix, over entries of its columns */
-#define L1_KEPT_LOOKS 64.0   /* the same, of a matrix that several steps will have: */
-#define L1_KEPT_AFTER 4      /* steps, */
-#define L1_KEPT_GAP 1e-3     /* where the goal is below this */
+#define L1_MATRIX_LOOKS 32.0 /* most products of the matrix, over entries of its columns; */
+#define L1_SLOW_LOOKS 400.0  /* the same, where rounds without it have become slow */
 #define L1_KEEP 0.4          /* a matrix of an earlier point serves as long as a step leaves so little of what was wrong */
 #define L1_STUCK 5             /* steps to nowhere, of whose bounds the best is taken: they are of weights rounded in another way each */
 #define L1_FOCUS 64            /* features of a step on the worst alone */
@@ -69,7 +69,6 @@ struct l1 {
     double *triangle;
     struct gy_l1_model model;
     struct gy_l1_by_columns wide; /* instead, with columns */
-    struct gy_l1_listed listed;
     int steps, focused;        /* by columns so far; the last one was on few features */
     int cheap;                 /* the last set's matrix was */
     int kept;                  /* the model's matrix is the last set's */
@@ -172,7 +171,7 @@ static int l1_room(struct l1 *l1, size_t count, struct gy_error *err)
         { &model->moved, all, sizeof *model->moved },
         { &model->factor, gy_max64(face * (face + 1) / 2, 4 * all), sizeof *model->factor },
         { &l1->set, all, sizeof *l1->set },
-        { &l1->triangle, l1->nw.columns ? -1 : all * (all + 1) / 2, sizeof *l1->triangle },
+        { &l1->triangle, all * (all + 1) / 2, sizeof *l1->triangle },
     };
     GY_TRY(gy_glm_take_rooms(&l1->nw.arena, rooms, GY_COUNT(rooms), "a set of features and its curvature", err));
     l1->room = room;
@@ -271,10 +270,7 @@ static int l1_build(struct l1 *l1, size_t n, struct gy_error *err)
     GY_TRY(l1_choose(l1, n, &same, err));
     if (!same || !l1->same_matrix) {
         model->stride = (model->count + 15) / 16 * 16;
-        if (l1->nw.columns)
-            GY_TRY(gy_l1_matrix(&l1->nw, l1->set, &l1->listed, model, err));
-        else
-            GY_TRY(l1_build_matrix(l1, err));
+        GY_TRY(l1_build_matrix(l1, err));
         l1->same_matrix = l1->nw.loss->smooth == GY_GLM_QUADRATIC;
         for (size_t i = 0; i < model->count && l1->judge.exact; i++)
             model->matrix[i * (model->stride + 1)] *= (float)(1 + L1_RIDGE);
@@ -380,8 +376,6 @@ static int l1_build_wide(struct l1 *l1, struct gy_error *err)
     return GY_OK;
 }
 
-static int l1_can_list(const struct l1 *l1) { return l1->nw.columns->entries <= GY_L1_LISTED_ENTRIES; }
-
 /* How many looks at its columns the set's matrix costs. A row with m of their entries adds m (m + 1) / 2 products. */
 static double l1_matrix_looks(const struct l1 *l1)
 {
@@ -393,7 +387,7 @@ static double l1_matrix_looks(const struct l1 *l1)
         entries += j < l1->nw.features ? (double)(columns->start[j + 1] - columns->start[j]) : (double)l1->nw.rows;
     }
     const double rows = l1->nw.rows > 0 ? (double)l1->nw.rows : 1;
-    return count <= GY_L1_LISTED && l1_can_list(l1) && (double)count * (double)count < entries ? 0.5 * entries / rows : (double)INFINITY;
+    return count <= L1_SET_MOST && (double)count * (double)count < entries ? 0.5 * entries / rows : (double)INFINITY;
 }
 
 /* The same set by its matrix, from where the columns have come. */
@@ -445,7 +439,7 @@ static int l1_focus(struct l1 *l1, int *focused, struct gy_error *err)
     size_t held, n;
     double sum = 0;
     *focused = 0;
-    if (l1->focused || l1->cheap || l1->grouped || l1->steps < L1_MATRIX_AFTER || !l1_can_list(l1))
+    if (l1->focused || l1->cheap || l1->grouped || l1->steps < L1_MATRIX_AFTER)
         return GY_OK;
     GY_TRY(l1_candidates(l1, 1, &held, &n, err));
     n = n < L1_FOCUS ? n : L1_FOCUS;
@@ -472,22 +466,25 @@ static int l1_step_by_columns(struct l1 *l1, struct gy_error *err)
     if (l1->focused)
         return GY_OK;
     GY_TRY(l1_build_wide(l1, err));
-    const double off = l1_wide_off(l1), looks = l1_matrix_looks(l1), goal = l1->nw.run->stop.gap;
+    const double off = l1_wide_off(l1);
     int done;
     l1_by_kept_matrix(l1, 0.5 * L1_ENOUGH * off, &done);
     l1->before = l1->violation;
     l1->by_model = done;
     if (done)
         return GY_OK;
-    const int keep = l1->steps >= L1_KEPT_AFTER && goal < L1_KEPT_GAP && !l1->grouped && looks <= L1_KEPT_LOOKS;
-    const int cheap = l1->cheap = keep || looks <= L1_MATRIX_LOOKS;
+    const double looks = l1_matrix_looks(l1);
+    const int cheap = looks <= L1_MATRIX_LOOKS;
     if (!cheap)
         GY_TRY(gy_l1_find_groups(&l1->wide, &l1->grouped, err));
+    const int can = cheap || (looks <= L1_SLOW_LOOKS && !l1->grouped);
+    const int cycles = cheap ? 0 : can ? 1 : L1_CYCLES;
     if (!cheap || l1->steps < L1_MATRIX_AFTER)
-        GY_TRY(gy_l1_descend(&l1->wide, (l1->grouped ? L1_ENOUGH : 0.25) * off, cheap ? 0 : L1_CYCLES, l1->grouped, &done, err));
+        GY_TRY(gy_l1_descend(&l1->wide, (l1->grouped ? L1_ENOUGH : 0.25) * off, cycles, l1->grouped, &done, err));
     l1->steps++;
-    l1->by_model = l1->kept = cheap && !done;
-    return l1->by_model ? l1_by_matrix(l1, (keep ? 0.5 : 1) * L1_ENOUGH * off, err) : GY_OK;
+    l1->by_model = l1->kept = can && !done;
+    l1->cheap = cheap || l1->by_model;
+    return l1->by_model ? l1_by_matrix(l1, L1_ENOUGH * off, err) : GY_OK;
 }
 
 static int l1_step(struct l1 *l1, int *moved, struct gy_error *err)
@@ -553,30 +550,26 @@ static int l1_certify(struct l1 *l1, int exact, struct gy_error *err)
 
 /* ---- the run ---- */
 
-/* Some steps on every step-th row, where these are many for the features. */
+/* Some steps on every step-th row. */
+static int l1_sample(void *user, int step, struct gy_error *err)
+{
+    struct l1 *const l1 = user;
+    int moved = 1;
+    l1->nw.step = step;
+    GY_TRY(l1_begin(l1, err));
+    for (int k = 0; k < 10 && moved; k++) {
+        const double before = l1->primal;
+        GY_TRY(l1_step(l1, &moved, err));
+        if (before - l1->primal < 0.05 * step * (double)l1->nw.dims)
+            break;
+    }
+    l1->same_matrix = 0;
+    return GY_OK;
+}
+
 static int l1_samples(struct l1 *l1, struct gy_error *err)
 {
-    static const int steps[] = { 512, 64, 8 };
-    const struct gy_glm_feed *const feed = l1->nw.run->feed;
-    const int64_t rows = feed->all_rows > feed->rows ? feed->all_rows : feed->rows;
-    int streamed = !feed->resident || gy_nw_has_begun(l1->w, l1->nw.dims); /* on any rank; a sample would spoil what an earlier run found */
-    GY_TRY(gy_peers_any(l1->nw.run->job, streamed, &streamed, err));
-    if (streamed || l1->nw.columns)
-        return GY_OK;
-    for (size_t i = 0; i < GY_COUNT(steps); i++) {
-        if (rows / steps[i] < L1_ROWS_PER_DIM * (int64_t)l1->nw.dims)
-            continue;
-        l1->nw.step = steps[i];
-        GY_TRY(l1_begin(l1, err));
-        int moved = 1;
-        for (int k = 0; k < 10 && moved; k++) {
-            const double before = l1->primal;
-            GY_TRY(l1_step(l1, &moved, err));
-            if (before - l1->primal < 0.05 * steps[i] * (double)l1->nw.dims)
-                break;
-        }
-        l1->same_matrix = 0;
-    }
+    GY_TRY(gy_nw_samples(&l1->nw, l1->nw.columns != NULL, l1_sample, l1, err));
     l1->nw.step = 1;
     return GY_OK;
 }

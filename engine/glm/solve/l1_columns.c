@@ -264,7 +264,7 @@ GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycl
     *done = cycles == 0 && lc_rounds(model, enough, LC_ROUNDS_LEAST);
     for (int cycle = 0; cycle < cycles * (grouped ? 2 : 1); cycle++) {
         *done = lc_rounds(model, enough, grouped ? 1 : LC_ROUNDS_MOST);
-        if (*done)
+        if (*done || (cycles == 1 && !grouped))
             return GY_OK;
         GY_TRY((grouped ? gy_l1_shift_groups : lc_face)(model, err));
     }

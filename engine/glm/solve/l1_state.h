@@ -38,18 +38,6 @@ GY_INT double gy_l1_violation(const struct gy_l1_model *model);
 /* Moves v until the violation is at most enough. */
 GY_INT void gy_l1_minimise(struct gy_l1_model *model, double enough);
 
-/* l1_matrix.c: the matrix of a set of at most GY_L1_LISTED features at the point last visited, l2 in its diagonal, where nw has columns. set:
- * ids, rising. listed: zero before the first call; its memory is nw's. */
-#define GY_L1_LISTED 2048
-#define GY_L1_LISTED_ENTRIES UINT32_MAX /* of all rows, at most */
-struct gy_l1_listed {
-    struct gy_l1_entries { uint32_t from, to; } *row; /* [rows] its entries in the set */
-    uint16_t *place;      /* [entries] in the set */
-    float *value;         /* [entries] NULL: all are the columns' same */
-    double *sum;          /* [threads][GY_L1_LISTED] */
-};
-GY_INT int gy_l1_matrix(struct gy_nw *nw, const uint32_t *set, struct gy_l1_listed *listed, struct gy_l1_model *model, struct gy_error *err);
-
 /* l1_groups.c: groups of features of which no row has two. */
 #define GY_L1_GROUPS 64
 #define GY_L1_GROUP_SUMS (GY_L1_GROUPS * (GY_L1_GROUPS + 1)) /* slopes, and E */
@@ -92,8 +80,8 @@ struct gy_l1_by_columns {
 GY_INT int gy_l1_find_groups(struct gy_l1_by_columns *model, int *useful, struct gy_error *err);
 /* Values that are not 0 move, those of a group together. order is overwritten. */
 GY_INT int gy_l1_shift_groups(struct gy_l1_by_columns *model, struct gy_error *err);
-/* Moves v until the sum of how far coordinates were from their conditions is at most enough: *done; or for so many cycles of rounds and a face, 0: only by
- * LC_ROUNDS_LEAST rounds. grouped: twice as many cycles, of one round and a shift of the groups. */
+/* Moves v until the sum of how far coordinates were from their conditions is at most enough: *done; or for so many cycles of rounds and a face, 1: of
+ * rounds alone, 0: of LC_ROUNDS_LEAST rounds. grouped: twice as many cycles, of one round and a shift of the groups. */
 GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int grouped, int *done, struct gy_error *err);
 
 #endif

@@ -15,7 +15,6 @@
 #include "engine/job/peers.h"
 
 #define NEWTON_MATRIX_DIMS 1024 /* at most so many features have a matrix */
-#define NEWTON_ROWS_PER_DIM 8   /* at least, on a sample */
 #define NEWTON_FLOAT 0x1p-24    /* half the distance of two floats from 1 */
 #define NEWTON_DOUBLE 1e-13     /* what is known of a sum of many doubles */
 #define NEWTON_PRODUCTS 2e9     /* at most, in a matrix that is made only because products of gradients were not exact enough */
@@ -161,15 +160,10 @@ static int newton_step(struct gy_nw_method *m, struct gy_error *err)
 
 /* ---- samples ---- */
 
-static int64_t newton_rows(const struct newton *newton)
-{
-    const struct gy_glm_feed *const feed = newton->nw.run->feed;
-    return feed->all_rows > feed->rows ? feed->all_rows : feed->rows;
-}
-
 /* Some steps on every step-th row: until P would fall by less than what those rows cannot know. */
-static int newton_sample(struct newton *newton, int step, struct gy_error *err)
+static int newton_sample(void *user, int step, struct gy_error *err)
 {
+    struct newton *const newton = user;
     const double unknown = 0.05 * step * (double)newton->nw.dims;
     int moved = 1;
     newton->nw.step = step;
@@ -189,15 +183,7 @@ static int newton_sample(struct newton *newton, int step, struct gy_error *err)
 
 static int newton_samples(struct newton *newton, struct gy_error *err)
 {
-    static const int steps[] = { 512, 64, 8 };
-    const struct gy_glm_feed *const feed = newton->nw.run->feed;
-    int streamed = !feed->resident || gy_nw_has_begun(newton->m.w, newton->nw.dims); /* on any rank; a sample would spoil what an earlier run found */
-    GY_TRY(gy_peers_any(newton->nw.run->job, streamed, &streamed, err));
-    if (!newton->matrix || streamed)
-        return GY_OK;
-    for (size_t i = 0; i < GY_COUNT(steps); i++)
-        if (newton_rows(newton) / steps[i] >= NEWTON_ROWS_PER_DIM * (int64_t)newton->nw.dims)
-            GY_TRY(newton_sample(newton, steps[i], err));
+    GY_TRY(gy_nw_samples(&newton->nw, !newton->matrix, newton_sample, newton, err));
     newton->nw.step = 1;
     newton->factored = 0;
     return GY_OK;

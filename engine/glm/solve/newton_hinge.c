@@ -32,7 +32,6 @@
 #define HINGE_EXACT 0.1   /* slope along a step at the point taken, over that where it begins */
 #define HINGE_TRIALS 30
 #define HINGE_SAMPLED 1.0 /* sigma up to which a sample serves */
-#define HINGE_ROWS 8      /* of a sample, at least, for a feature */
 #define HINGE_LANES 2     /* rows that the search takes at once */
 #define HINGE_FAR 1e6     /* way of a margin after which it is made anew */
 #define HINGE_SMALL 1e7   /* at most so many products: the matrix is summed in double, and a stage always begins anew */
@@ -361,8 +360,9 @@ static int hinge_stage(struct hinge *h, int *steps, int *next, struct gy_error *
     return h->nw.exact || h->far > HINGE_FAR ? hinge_anew(h, err) : GY_OK;
 }
 
-static int hinge_sample(struct hinge *h, int step, struct gy_error *err)
+static int hinge_sample(void *user, int step, struct gy_error *err)
 {
+    struct hinge *const h = user;
     int steps = 0, next = 0;
     GY_TRY(hinge_begin(h, step, err));
     while (!next || h->sigma <= HINGE_SAMPLED) {
@@ -378,13 +378,7 @@ static int hinge_sample(struct hinge *h, int step, struct gy_error *err)
 
 static int hinge_samples(struct hinge *h, struct gy_error *err)
 {
-    static const int steps[] = { 512, 64, 8 };
-    const struct gy_glm_feed *const feed = h->nw.run->feed;
-    int begun = !feed->resident || h->nw.run->has_dual || gy_nw_has_begun(h->nw.run->w, h->nw.dims); /* on any rank */
-    GY_TRY(gy_peers_any(h->nw.run->job, begun, &begun, err));
-    for (size_t i = 0; !begun && i < GY_COUNT(steps); i++)
-        if (feed->all_rows / steps[i] >= HINGE_ROWS * (int64_t)h->nw.dims)
-            GY_TRY(hinge_sample(h, steps[i], err));
+    GY_TRY(gy_nw_samples(&h->nw, h->nw.run->has_dual, hinge_sample, h, err));
     return hinge_begin(h, 1, err);
 }
 

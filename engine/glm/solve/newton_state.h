@@ -94,6 +94,13 @@ struct gy_nw_change {
     double shift;   /* less this times c */
 };
 GY_INT int gy_nw_changed(struct gy_nw *nw, const float *w, const struct gy_nw_change *change, double *u, struct gy_nw_sums *sums, struct gy_error *err);
+/* A run that begins at 0 on a resident feed begins on every 512th, 64th, 8th row, where these are at
+ * least GY_NW_ROWS_PER_DIM for each weight: what few rows know is found at a fraction of a pass.
+ * begun: it does not begin at 0, on this rank. Collective. */
+#define GY_NW_ROWS_PER_DIM 8
+typedef int gy_nw_sample(void *user, int step, struct gy_error *err);
+GY_INT int gy_nw_samples(struct gy_nw *nw, int begun, gy_nw_sample *sample, void *user,
+                         struct gy_error *err);
 /* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound
  * are in run->result. Where *why stays GY_GLM_GOES_ON it does. */
 struct gy_nw_watch {

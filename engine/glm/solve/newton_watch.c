@@ -41,6 +41,22 @@ GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, enum gy_glm
     return GY_OK;
 }
 
+GY_INT int gy_nw_samples(struct gy_nw *nw, int begun, gy_nw_sample *sample, void *user,
+                         struct gy_error *err)
+{
+    static const int steps[] = { 512, 64, 8 };
+    const struct gy_glm_feed *const feed = nw->run->feed;
+    const int64_t rows = gy_max64(feed->all_rows, feed->rows);
+    const int64_t least = GY_NW_ROWS_PER_DIM * (int64_t)nw->dims;
+    /* a sample would spoil what an earlier run found */
+    begun |= !feed->resident || gy_nw_has_begun(nw->run->w, nw->dims);
+    GY_TRY(gy_peers_any(nw->run->job, begun, &begun, err));
+    for (size_t i = 0; !begun && i < GY_COUNT(steps); i++)
+        if (rows / steps[i] >= least)
+            GY_TRY(sample(user, steps[i], err));
+    return GY_OK;
+}
+
 GY_INT int gy_nw_finite(double primal, struct gy_error *err)
 {
     if (isfinite(primal))

@@ -5,7 +5,8 @@
  *     w = shrink(u, l1 / (l2 + kappa))    u = (sum of coefficient x + kappa centre) / (l2 + kappa)
  *     repeat
  *         kappa by its law; centre = w + ahead (w - w before)                gy_sdca_follow
- *         where damping may be too small: keep dual numbers and u            sdca_keep
+ *             ahead 0: a kink, a gap 1.5 times the last, ranks' w turned back
+ *         ranks, and where damping may be too small: keep dual numbers, u    sdca_keep
  *         repeat until ranks have met                                        sdca_round
  *             each thread, its rows in random order, on its replica of u     gy_sdca_pass
  *                 z = x . shrink(replica)      rate = sigma of threads, of ranks / (l2 + kappa)
@@ -14,19 +15,23 @@
  *                 replica += rate (coefficient - the one before) x
  *             from time to time: u += sum of (replica - u) / sigma           sdca_meet_threads
  *             ranks: u = that of all of them                                 gy_glm_levels_meet
+ *         a kink or a stream, one rank: w is of the mean of u over the pass  gy_sdca_weights
  *         ranks add up gap; move = kappa / 2 |w - centre|^2                  sdca_agree
+ *             ranks: inside = gaps of a sample of rows at the w of them all  gy_sdca_measure
  *         gap > 4 times its least: back to what was kept, damping doubled    sdca_guard
- *         ranks, some rounds: dual numbers from the slopes at w         sdca_leap
  *         where ratio gap + kappa / l2 move says that it may end the run     sdca_is_due
  *             P(w), D(dual numbers); ratio = their gap over what was said    sdca_check
+ *                 ratio > 8: u afresh from the dual numbers                  sdca_mend
+ *                 75 passes for nothing: on without kappa, or with it again
  *         progress; until the run's rule says why                            sdca_is_over
  *
  * Three laws, each on what a pass has measured:
  *
  *     sigma of threads   1.1 |sum of changes|^2 / sum of |change|^2: up at once, down by half (3)
  *     sigma of ranks     the same at their sums (rank_sums.c)
- *     kappa              times sqrt(gap / (15 move)), at most 2: the gap inside and what the centre
- *                        lacks fall alike; a loss with a kink goes by how fast its steps shrink
+ *     kappa              times sqrt(gap / (15 move)), from 1/2 (ranks: 0.7) to 2: the gap inside
+ *                        and what the centre lacks fall alike. Where inside > 3 gap, ranks hide it:
+ *                        sqrt(inside / (0.7 move)). A kink: by how fast the centre's steps shrink
  *
  * A certificate costs about as much as a pass. The same inputs give the same bits for the same
  * number of threads; with another number rows are visited in another order.
@@ -40,7 +45,6 @@
 
 #define SDCA_RESTART 1.5         /* gap over that of the pass before, from where on the centre stops running ahead */
 #define SDCA_GROWN 4.0           /* gap over the best one, from where on the guard steps in */
-#define SDCA_LEAP 3              /* rounds before the first leap */
 #define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
 #define SDCA_TURN 75             /* passes that have brought nothing, from where on they go on without kappa, or with it again */
 #define SDCA_LOOK 25             /* passes from one certificate to the next, at most, where a gap or a target was asked for */
@@ -65,7 +69,6 @@ struct sdca_watch {
     double best, before;   /* estimates: the least, and that of the pass before */
     struct gy_glm_checks checks;
     int risky;             /* the pass before was, and its harm shows in the next one's gap */
-    int leap_in, leap_every; /* rounds until the next leap is tried, and after it */
     int late;              /* a rank's time is up */
     int looked;            /* epoch of the last certificate with a bound */
     struct gy_glm_patience patience;
@@ -254,46 +257,6 @@ static int sdca_guard(struct gy_sdca *s, struct sdca_watch *watch, int guarded)
     return 0;
 }
 
-/* A pass with safe sigma and one sum: w is calm after it. Gives back what was set before. */
-static struct gy_glm_levels sdca_calm(struct gy_sdca *s)
-{
-    const struct gy_glm_levels before = s->ranks;
-    s->ranks.sigma = s->ranks.fan;
-    s->ranks.parts = s->ranks.inner = s->ranks.fixed = 1;
-    return before;
-}
-
-/* *unsettled: w has been moved. */
-static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct gy_glm_levels *before, int *unsettled, struct gy_error *err)
-{
-    int done = 0;
-    s->ranks.parts = before->parts;
-    s->ranks.inner = before->inner;
-    s->ranks.fixed = before->fixed;
-    if (*unsettled)
-        return GY_OK;
-    s->ranks.sigma = before->sigma;
-    struct gy_glm_certificate at; /* between ranks the estimate may be off by far, and a leap must not be worse than where it begins */
-    gy_sdca_weights(s, s->run->w);
-    gy_sdca_duals(s, 0);
-    GY_TRY(gy_glm_certify(s->run, s->run->w, s->dual, &at, err));
-    double gap = at.gap;
-    watch->ratio = s->estimate.gap > 0 ? sdca_ratio(s, gap) : watch->ratio;
-    if (!(gap > s->run->stop.gap * at.primal) || !(watch->ratio > 0))
-        return GY_OK;
-    GY_TRY(gy_sdca_leap(s, &gap, &done, err));
-    if (done) {
-        gy_sdca_duals(s, 1);
-        s->estimate.gap = gap / watch->ratio;
-        watch->best = HUGE_VAL;
-        *unsettled = 1;
-    }
-    sdca_keep(s);
-    watch->leap_every = done ? SDCA_LEAP : watch->leap_every < 4 * SDCA_LEAP ? watch->leap_every + SDCA_LEAP : watch->leap_every;
-    watch->leap_in = watch->leap_every;
-    return GY_OK;
-}
-
 /* What ranks have summed together, after a round. */
 static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, int *guarded, struct gy_error *err)
 {
@@ -311,11 +274,10 @@ static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, in
     return gy_sdca_measure(s, err);
 }
 
-/* Passes until ranks have met; *unsettled: the guard has gone back, or a leap has moved w, and the next pass must show what it is worth. */
+/* Passes until ranks have met; *unsettled: the guard has gone back, and the next pass must show what the point is worth. */
 static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *unsettled, struct gy_error *err)
 {
-    const int first = s->first, risky = sdca_may_diverge(s), leap = gy_sdca_can_leap(s) && watch->leap_in-- <= 0;
-    const struct gy_glm_levels before = leap ? sdca_calm(s) : s->ranks;
+    const int first = s->first, risky = sdca_may_diverge(s);
     int met = 0, guarded = risky || watch->risky;
     if (!first)
         gy_sdca_follow(s, !watch->cold,
@@ -333,7 +295,7 @@ static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *unsettle
     GY_TRY(sdca_agree(s, watch, first, &guarded, err));
     watch->risky = risky;
     *unsettled = sdca_guard(s, watch, guarded);
-    return leap ? sdca_leap(s, watch, &before, unsettled, err) : GY_OK;
+    return GY_OK;
 }
 
 static int sdca_rounds(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
@@ -357,8 +319,8 @@ GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err)
 {
     const struct gy_glm_stop *const stop = &s->run->stop;
     const int epochs = (stop->epochs > 0 ? stop->epochs : GY_GLM_EPOCHS_MOST) - s->pass;
-    struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .leap_in = SDCA_LEAP,
-                                .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL };
+    struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1,
+                                .best = HUGE_VAL, .scale = HUGE_VAL };
     gy_glm_patience_begin(&watch.patience, 0);
     const int status = sdca_rounds(s, &watch, err);
     gy_sdca_duals(s, 0);

@@ -3,16 +3,19 @@
  * point of its own problem, and those points slower towards the best of all. Both are balanced
  * where the gap that is left inside, summed by the pass, is about CENTRE_BALANCE times kappa / 2 |w
  * - centre|^2, which is what the centre still lacks. So kappa is moved towards that by steps.
- * Between ranks a pass sums but a part of that gap. The rest falls slowly where kappa is small, so
- * the balance is another one. The centre runs ahead by the momentum that belongs to kappa for
- * strongly convex functions; between ranks, whose points are rough, not where the weights turn back
- * from it (O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015). */
+ * Between ranks a pass sums but a part of that gap: each rank's dual numbers agree with its own copy
+ * of the weights. The rest falls slowly where kappa is small, so the balance is another one. The
+ * centre runs ahead by the momentum that belongs to kappa for strongly convex functions; between
+ * ranks, whose points are rough, not where the weights turn back from it (O'Donoghue and Candes,
+ * "Adaptive restart for accelerated gradient schemes", 2015). */
 #include "engine/glm/solve/sdca_state.h"
 
 #define CENTRE_TILE 4096
 #define CENTRE_BALANCE 15.0
 #define CENTRE_HIDDEN 3.0   /* the gap at the weights over what the pass summed, from where on ranks hide it */
 #define CENTRE_BALANCE_HIDDEN 0.7
+#define CENTRE_SAMPLE 8     /* every so-many-th row tells the gap at the weights, of more rows than */
+#define CENTRE_SAMPLED 8192
 #define CENTRE_STEP 2.0     /* most that kappa changes by */
 #define CENTRE_DOWN_RANKS 0.7 /* least factor between ranks: what a smaller one has spoilt, they take long to mend */
 #define CENTRE_LEAST 0.02   /* kappa / l2 */
@@ -57,6 +60,46 @@ static void centre_measure_tile(void *job, int64_t tile, int thread)
     s->overlap[2 * tile + 1] = (double)along[0] + (double)along[1] + (double)along[2] + (double)along[3];
 }
 
+/* Gaps of some rows of a resident feed at the weights in run->w. */
+static void centre_gaps_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const struct gy_glm_run *const run = s->run;
+    const struct gy_glm_problem *const problem = run->problem;
+    const int64_t first = tile * SDCA_FILL, last = gy_min64(first + SDCA_FILL, run->feed->rows);
+    const int step = run->feed->all_rows > CENTRE_SAMPLED ? CENTRE_SAMPLE : 1;
+    const float bias = problem->bias != 0 ? (float)problem->bias * run->w[run->feed->features] : 0;
+    double sum = 0;
+    (void)thread;
+    for (int64_t v = 0; v < s->views; v++) {
+        const struct gy_rows *const rows = &s->view[v];
+        const int64_t base = s->view_at[v], end = gy_min64(last, base + rows->count);
+        for (int64_t at = gy_max64(first, base); at < end; at += step) {
+            const int32_t i = (int32_t)(at - base);
+            const float y = gy_glm_y(problem, rows, i), c = gy_glm_c(problem, rows, i, y);
+            const float z = gy_glm_dot(rows, i, run->w) + bias;
+            if (c > 0)
+                sum += s->loss->gap((double)y, (double)z, (double)s->window.row[at].dual, (double)c);
+        }
+    }
+    s->window.fill_sums[2 * tile] = sum * step;
+}
+
+/* The rows' gaps at the weights that all ranks have; 0: a rank's feed is not resident. */
+static int centre_inside(struct gy_sdca *s, struct gy_error *err)
+{
+    const int64_t tiles = s->view ? gy_ceil_div(s->run->feed->rows, SDCA_FILL) : 0;
+    double sums[2] = { 0, !s->view };
+    if (s->view)
+        gy_sdca_weights(s, s->run->w);
+    gy_pool_run(s->run->pool, centre_gaps_tile, s, tiles);
+    for (int64_t t = 0; t < tiles; t++)
+        sums[0] += s->window.fill_sums[2 * t];
+    GY_TRY(gy_glm_sum(s->run, sums, 2, err));
+    s->estimate.inside = sums[1] > 0 ? 0 : sums[0];
+    return GY_OK;
+}
+
 GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err)
 {
     const int64_t tiles = gy_ceil_div(s->dim, CENTRE_TILE);
@@ -71,7 +114,7 @@ GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err)
     }
     s->prox.move = 0.5 * s->prox.kappa * sum;
     s->prox.turned = s->ranks.base && along < 0;
-    return gy_sdca_can_leap(s) ? gy_sdca_inside(s, &s->estimate.inside, err) : GY_OK;
+    return s->ranks.base && !s->rough ? centre_inside(s, err) : GY_OK;
 }
 
 /* (l2 + kappa) u - kappa centre is the sum of coefficient x, and stays. */

@@ -14,9 +14,8 @@
 
 GY_INT float gy_sdca_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->prox.kappa)); }
 
-/* The u of the weights that are given out: of the hinge loss, and where windows come one after another, its mean over a pass. Ranks have each another
- * mean, and give u. */
-static const float *sdca_u(const struct gy_sdca *s) { return s->mean && !s->ranks.base && !s->first ? s->mean : s->u; }
+/* The u of the weights that are given out: of the hinge loss, and where windows come one after another, its mean over a pass. */
+static const float *sdca_u(const struct gy_sdca *s) { return s->mean && !s->first ? s->mean : s->u; }
 
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
 {
@@ -95,7 +94,8 @@ static int sdca_room(struct gy_sdca *s, struct gy_error *err)
     const int fan = s->threads.fan, several = fan > 1 || s->ranks.base;
     const int64_t rows = feed->rows, most = feed->resident ? rows : feed->most_rows;
     const int64_t ranges = window->most_ranges = gy_ceil_div(gy_ceil_div(most, SDCA_RANGE) + 1, fan) * fan;
-    const int rough = s->rough || (!feed->resident && feed->views > 1);
+    /* ranks would have each another mean */
+    const int rough = !s->ranks.base && (s->rough || (!feed->resident && feed->views > 1));
     const struct gy_glm_room room[] = {
         { &s->u, s->pitch, sizeof *s->u },
         { &s->prox.centre, s->pitch, sizeof *s->prox.centre },

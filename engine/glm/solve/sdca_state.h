@@ -52,8 +52,8 @@ struct sdca_proximal {
     double kappa, first_kappa; /* first_kappa: what it becomes after the first pass, where that went without */
     float *centre, *before;  /* [pitch]; before: the weights when the centre was moved last */
     double move;             /* the term after the pass */
-    double step;             /* a kink: move / kappa of the pass before; 0: none */
     int turned;              /* ranks' weights have gone back against the way from those before */
+    double step;             /* a kink: move / kappa of the pass before; 0: none */
 };
 
 /* What a pass sums; of all ranks once they have met. */
@@ -138,16 +138,6 @@ GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
 GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err);
 /* Before the next pass: kappa follows what was measured, if that says something, the centre the weights; ahead: it may run ahead of them. */
 GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead);
-
-/* ---- sdca_leap.c ---- */
-
-/* With several ranks and a loss that has a slope everywhere. */
-GY_INT int gy_sdca_can_leap(const struct gy_sdca *s);
-/* From time to time: towards dual numbers from w itself, where that makes *gap smaller. The guard's copy is lost. Collective. */
-GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_error *err);
-/* The rows' gaps at the weights that all ranks have, by a sample of their rows; 0: a rank's feed is not resident. While a rank's pass goes on, its rows agree
- * with the vector as this rank has moved it, so that what they sum may be a hundredth of it. Collective. */
-GY_INT int gy_sdca_inside(struct gy_sdca *s, double *inside, struct gy_error *err);
 
 /* ---- sdca_pass.c ---- */
 
