@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where did the first number that is not finite come from? The step is replayed op by op; what an
- * op wrote is looked at before the next op runs. Weights and the batch itself are looked at first.
- * Weights and running statistics are left as they were. */
+/* find_nonfinite.c: finds where the first number that is not finite came from. It checks the
+ * weights and the batch, then replays the step op by op and checks what an op wrote before the next
+ * op runs. Weights and running statistics stay as they were. */
 #include "engine/run/parallel.h"
 
 struct nonfinite_place {

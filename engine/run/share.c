@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops between ranks that wait: statistics of batch norms over all ranks, and what goes from one
- * stage of a pipeline to another. */
+/* share.c: ops in which ranks wait for each other. They share batch-norm statistics, or send
+ * tensors from one stage of a pipeline to another. */
 #include "engine/run/parallel.h"
 #include "engine/run/split_ranks.h"
 
