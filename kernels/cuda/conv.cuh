@@ -2,8 +2,8 @@
 /* conv.cuh: what the convolution kernels share.
  *
  * Forward and data gradient are two views of one product of output pixels and filter taps. Each
- * pair of them has one input pixel or none. For grid pixel g and tap j the input coordinate along
- * an axis is g * CV_STEP + off0 + j * CV_OFF, the filter coordinate tap0 + j * CV_TAP. The data
+ * pair of them has one input pixel or none. Grid pixel g and tap j have the input row g * CV_STEP_H
+ * + off0 + j * CV_OFF_H and the filter row tap0 + j * GY_TAP_H. Columns have _W likewise. The data
  * gradient of a strided convolution is cut into classes of pixels with equal remainder. Each has
  * this form with step 1, so no inserted zeros are multiplied; a class is one value of GY_BY. The
  * reduction runs over taps outside and channels inside, flattened to one index. A thread that loads

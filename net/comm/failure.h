@@ -16,7 +16,7 @@
  * ago the rank's own thread last began a sum or a wait. When some rank waits, and for wait_ns none
  * has begun another sum, rank 0 blames the rank that was away longest, never one that waits. Ranks
  * also report to whom their data does not come through any more. Rank 0 gathers that for
- * GUARD_GATHER_NS. It blames the rank that most of it is about, or both where it is about two
+ * FAILURE_GATHER_NS. It blames the rank that most of it is about, or both where it is about two
  * alone.
  *
  * Ranks of one host count their sums in memory that all of them see, so the sentence is exact
