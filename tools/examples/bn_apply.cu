@@ -2,7 +2,7 @@
 /* bn_apply.cu: a kernel of one's own, tried beside the library's:
  *
  *     gyre kernels try tools/examples/bn_apply.cu               on the GPU: checked, then ranked
- *     gyre kernels try tools/examples/bn_apply.cu --device emu  without: checked, bad accesses found
+ *     gyre kernels try tools/examples/bn_apply.cu --device emu  without: checked, races found
  *     gyre kernels try tools/examples/bn_apply.cu --arch 90     compiled: registers, stack, spills
  *
  * The lines below say what it is; tools/lab/try_text.h lists them. kernels/op.h has the ops,
