@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The only build of Gyre: one POSIX sh file, no make, no generator. Files are found by pattern, so that a new source takes part
-# by lying in its folder. A flavour (compiler, sanitizer, target) has its own folder under $BUILD; an object is compiled
-# again when its source, a header it read, or the flavour's flags changed.
+# The only build of Gyre: one POSIX sh file, no make, no generator. Files are found by pattern; a
+# new source takes part by lying in its folder. A flavour (compiler, sanitizer, target) has a folder
+# under $BUILD. An object is compiled again when its source, a header it read, or its flavour's
+# flags changed.
 #
 #   ./build.sh                library and command
 #   ./build.sh static         the command that needs no library: for an empty container
@@ -26,9 +27,9 @@
 #   ./build.sh fuzz [MINUTES] every fuzz target for so many minutes (default 1)
 #   ./build.sh clean
 #
-# Variables: CC, CFLAGS (added at the end), KERNEL_CFLAGS (for kernels/cpu), BUILD (default build), JOBS,
-# GYRE_NO_INSTALL=1 (never installs a package), TESTS (names of the suite's programs, default all),
-# GYRE_TEST_ALL=1 (`test` takes every case of the op test and of t_outlive, not a sample).
+# Variables: CC, BUILD (default build), JOBS, CFLAGS (added at the end), KERNEL_CFLAGS (kernels/cpu).
+# GYRE_NO_INSTALL=1: never installs a package. TESTS: names of the suite's programs, default all.
+# GYRE_TEST_ALL=1: `test` takes every case of the op test and of t_outlive, not a sample.
 set -eu
 unset CDPATH
 export LC_ALL=C

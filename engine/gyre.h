@@ -4,9 +4,11 @@
  *
  * What is not in these four files is private. The simplest use comes first.
  *
+ * gyre_zoo_text() gives the texts of well-known nets.
+ *
  *     struct gyre_config config;
  *     gyre_config_default(&config);
- *     config.net = "input 28x28x1\n linear 10\n softmax\n";        net text; gyre_zoo_text() gives well-known nets
+ *     config.net = "input 28x28x1\n linear 10\n softmax\n";        net text
  *     config.batch = 64;
  *     struct gyre_net *net;
  *     struct gyre_error error;
@@ -51,7 +53,8 @@ extern "C" {
 enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
 /* Type of activations and working weights; sums stay float. F16: on a GPU, with loss scaling. */
 enum gyre_dtype { GYRE_F32, GYRE_BF16, GYRE_F16 };
-enum gyre_input { GYRE_INPUT_F32 /* x - mean, over std */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
+/* How samples become input, by channel. F32: (x - mean) / std. U8: (x / 255 - mean) / std. */
+enum gyre_input { GYRE_INPUT_F32, GYRE_INPUT_U8 };
 enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW, GYRE_LAMB, GYRE_LARS_UNSCALED };
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
 
@@ -101,17 +104,17 @@ struct gyre_config {
     int batch;            /* samples a step; 32 */
     /* gyre_step calls to an update, by the mean over all labelled samples of shards and ranks; 1 */
     int accumulate;
-    /* 1: keep only block inputs, recompute the rest in backward: less memory, one more forward; 0:
-     * recompute the input and outputs of batch norms where it takes no time; -1: nothing; 0 */
+    /* What backward recomputes; 0. 1: all but the inputs of blocks: less memory, one more forward.
+     * 0: inputs and outputs of batch norms, where that takes no time. -1: nothing. */
     int recompute;
     int dtype;            /* enum gyre_dtype, what activations are stored as; GYRE_F32 */
     int input;            /* enum gyre_input; GYRE_INPUT_F32 */
     /* input becomes (x / 255 - mean) / std (U8) or (x - mean) / std (F32); 0 and 1 */
     float mean[4], std[4];
     int threads;          /* 0: all processors of this process */
-    /* "cpu"; "cuda" or "cuda:1": a GPU by number, else each rank of a host has its own; "auto": a
-     * GPU where one works, else the CPU; "emu": CUDA's emulator, for tests; "sm_90": no device, for
-     * gyre_measure and `gyre kernels` alone; "cpu" */
+    /* "cpu", the default. "cuda:1": the GPU of that number. "cuda": each rank of a host has its
+     * own. "auto": a GPU where one works, else the CPU. "emu": CUDA's emulator, for tests. "sm_90":
+     * no device, for gyre_measure and `gyre kernels` alone. */
     const char *device;
     /* kernels: "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma"; NULL: the CPU's best */
     const char *isa;
@@ -138,10 +141,10 @@ struct gyre_config {
      * skipped and halves it; 2000 updates without double it. 65536 */
     float loss_scale;
     /* Of processes (ranks) and shards; all ranks give the same. shards, sync_bn: on the CPU. */
-    /* 0; else a step has so many shards of `batch` samples, with batch-norm statistics of their
-     * own, dealt to the ranks. gyre_step takes this rank's: batch * shards / ranks. Then 1, 2, 4
-     * ... ranks give the same bits. Each has 1, 2, 4, 8 ...; of 2, 4, 8 ... the last may have
-     * half */
+    /* Shards of `batch` samples in a step, dealt to the ranks, each with batch-norm statistics of
+     * its own; 0: none. gyre_step takes this rank's samples: batch * shards / ranks. Then 1, 2, 4
+     * ... ranks give the same bits. Each rank has 1, 2, 4, 8 ... shards; where they have 2 or more,
+     * the last may have half. */
     int shards;
     /* Layers that a net's text calls split: each rank has columns of them; the job opens messages.
      * All ranks call gyre_step, gyre_eval, gyre_predict, gyre_save and gyre_export. With shards a
@@ -240,20 +243,20 @@ GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, 
  * gradients would be lost. Does not allocate. */
 GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 
-/* Of the batch that went through last, with all its shards; valid until the next call. Arrays: loss
- * [count], rank [count], scores [count][classes]. A rank is the number of classes that score higher
- * than the label, -1 without a label. Any pointer may be NULL. */
+/* Results of the last batch, with all its shards; valid until the next call. Arrays: loss [count],
+ * rank [count], scores [count][classes]. A rank is the number of classes that score higher than the
+ * label, -1 without a label. Any pointer may be NULL. */
 GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank);
 
-/* Replays the batch with every tensor checked, forward and, but in mid-accumulation, backward. The
- * sentence names the first op and tensor that is not finite, and the sample. *sample has it, too
- * (-1: a weight or a sum over samples). GYRE_OK: all are finite. GYRE_E_STATE: they are, up to
- * where a rank with a part of the net would hear from others. */
+/* Replays this batch and checks every tensor, forward and, except in mid-accumulation, backward. The
+ * sentence names the first op and tensor that is not finite, and the sample. *sample is its index;
+ * -1: a weight or a sum over samples. GYRE_OK: all are finite. GYRE_E_STATE: they are, up to where
+ * a rank with a part of the net would hear from others. */
 GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gyre_error *where);
 
-/* Says what ran when, of the last gyre_config.trace_events events: JSON for Chrome's trace viewer
+/* Writes when each of the last gyre_config.trace_events events ran: JSON for Chrome's trace viewer
  * or Perfetto. Each rank has a row of ops and one of sums with other ranks. All ranks of a job call
- * it: those of one host write one file together, on several hosts rank N writes PATH.N. */
+ * it. Those of one host write one file together; on several hosts rank N writes PATH.N. */
 GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path);
 
 /* ---- weights and files ----------------------------------------------------------------------- */
@@ -330,9 +333,9 @@ struct gyre_data_config {
     int64_t max_bad;    /* unreadable samples that are skipped and named in the log; 0 */
     struct gyre_memory memory; /* hook only */
     struct gyre_logger log;
-    /* Where no split is there to test on: of each class this share, 0.000001 .. 0.99, to the
-     * nearest whole number, is held out. Which samples they are depends on hold_seed, class and
-     * number in the class alone. held 1 opens them, 0 all others. 0, 1, 0. */
+    /* Splits a set that has no test split. This share of each class, 0.000001 .. 0.99, rounded to a
+     * whole number of samples, is held out. hold_seed, class and number in the class alone decide
+     * which. held 1 opens the samples held out, 0 all others. 0, 1, 0. */
     double hold_out;
     uint64_t hold_seed;
     int held;
@@ -387,8 +390,8 @@ struct gyre_loader_config {
     int32_t part, parts;
     /* groups of a batch; samples are mixed with others of their own group only; 1 */
     int32_t groups;
-    /* 1: crops from a border and flips are left to the net, told in gyre_batch.mix, where nothing
-     * but mixing comes behind them; the same samples, made on the net's device; 0 */
+    /* 1: the net's device makes crops from a border and flips, as gyre_batch.mix says, where only
+     * mixing follows them. Samples stay the same; 0 */
     int moves;
 };
 GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config);
@@ -426,10 +429,10 @@ struct gyre_progress {
     double loader_wait_seconds; /* how long loader_waits took in all */
     int64_t skipped_steps; /* GYRE_F16: updates that were skipped because gradients overflowed */
     double loss_scale;         /* GYRE_F16; else 0 */
-    /* "servers": gradients of slices of the parameters that made updates, those that came too late,
-     * and how many were 0, 1, ... updates old; the last place: so many and more. */
-    int64_t taken, late, stale[GYRE_STALE], lost, joined, again; /* workers that were lost, and that
-                                * came in their places; gradients of those */
+    /* "servers": gradients of slices of the parameters: used in updates, too late, and 0, 1, ...
+     * updates old (the last place: so many and more). lost, joined: workers that were lost and that
+     * replaced them; again: gradients of the latter. */
+    int64_t taken, late, stale[GYRE_STALE], lost, joined, again;
 };
 
 struct gyre_train_config {
@@ -445,8 +448,8 @@ struct gyre_train_config {
     /* between checkpoints; 0: each epoch; ranks wait for the next update, rank 0's number counts */
     int64_t checkpoint_steps;
     int keep;                  /* checkpoints kept; 3 */
-    /* 1: go on from the newest readable checkpoint in folder when there is one; GYRE_E_MISMATCH
-     * when data, batch, accumulate, shards, or without them ranks, are not the same */
+    /* 1: continue from the newest readable checkpoint in folder, if any. GYRE_E_MISMATCH: data,
+     * batch, accumulate, shards, or (without shards) ranks differ */
     int resume;
     /* 1: an earlier run's checkpoints are removed first; 0: without resume they are GYRE_E_STATE */
     int overwrite;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre_base.h: what every part of Gyre has in common, inside and outside: version, statuses,
- * errors, memory, log, and where text goes. The headers gyre.h, gyre_job.h and gyre_glm.h include
- * it; their heads say more. */
+/* gyre_base.h: declares what all of Gyre shares, inside and outside: version, statuses, errors,
+ * memory, log and sinks of text. gyre.h, gyre_job.h and gyre_glm.h include it for programs. Inside,
+ * engine/base keeps its own structs equal to these. It includes no other header of Gyre. */
 #ifndef GYRE_BASE_H
 #define GYRE_BASE_H
 #include <stddef.h>
@@ -77,9 +77,9 @@ struct gyre_memory {
     size_t block_bytes;
 };
 
-/* Have the threads that compute processors of their own? ON: they are bound to them (the calling
- * thread is not); AUTO: when they fill the machine and the process is not limited to a part of it
- * they are kept apart, but the system may still move them. */
+/* Whether each thread that computes has a processor of its own. ON: threads are bound, except the
+ * calling one. AUTO: threads are kept apart but not bound, so that the system may move them. AUTO
+ * does nothing where they do not fill the machine, or the process may use only a part of it. */
 enum gyre_pin { GYRE_PIN_AUTO, GYRE_PIN_ON, GYRE_PIN_OFF };
 
 enum gyre_log_level { GYRE_LOG_ERROR = 1, GYRE_LOG_WARN = 2, GYRE_LOG_INFO = 3, GYRE_LOG_DEBUG = 4 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre_glm.h: linear models. One problem,
+/* gyre_glm.h: linear models. gyre_glm_train takes rows and gives the weights w that solve
  *
  *     min over w:  sum over rows of c_i loss(y_i, x_i . w)  +  l2 / 2 |w|^2  +  l1 |w|_1
  *
- * Losses are summed, not averaged: l2 is 1 / C of liblinear and scikit-learn. A trained model knows
- * a lower bound of the optimum, which is proved: the gap says how far it is from the best. */
+ * Losses are summed, not averaged: l2 is 1 / C of liblinear and scikit-learn. A trained model
+ * carries a proved lower bound of the optimum. The gap between objective and bound limits its
+ * error. The rules at the head of gyre.h hold here, too. */
 #ifndef GYRE_GLM_H
 #define GYRE_GLM_H
 #include "gyre_base.h"
@@ -32,8 +33,8 @@ struct gyre_glm_data {
     int file_count;
     const char *format; /* of text: "svmlight", "libffm", "criteo", "csv"; NULL: by its look */
     int zero_based;            /* 1: ids of svmlight text begin with 0; 0 */
-    /* 1: what is plain is mended, and counted in the log; 0: it ends the call with file, line,
-     * column */
+    /* 1: plain faults of the text are mended, and counted in the log; 0: the first one ends the
+     * call with file, line, column */
     int lenient;
     /* text: ids are hashed to so many bits; 0: as they are, criteo 20; prediction: the model's */
     int hash_bits;
@@ -140,8 +141,8 @@ struct gyre_glm_report {
 GYRE_API int gyre_glm_train(struct gyre_glm **model, const struct gyre_glm_config *config, struct gyre_glm_report *report, struct gyre_error *error);
 GYRE_API void gyre_glm_close(struct gyre_glm *model); /* NULL is fine */
 
-/* A text that liblinear reads, followed by what it does not look at; a path that ends in .onnx:
- * LinearClassifier or LinearRegressor. Whole or absent. */
+/* Writes a text that liblinear reads, followed by fields that it ignores. A path that ends in .onnx
+ * gets a LinearClassifier or LinearRegressor. The file is whole or absent. */
 GYRE_API int gyre_glm_save(const struct gyre_glm *model, const char *path, struct gyre_error *error);
 /* liblinear's own models too */
 GYRE_API int gyre_glm_load(struct gyre_glm **model, const char *path, struct gyre_error *error);
@@ -164,8 +165,9 @@ struct gyre_glm_part {
      * softmax only in part 0; or NAN */
     double objective, bound, loss;
     int epochs;
-    /* "gap", "target", "validation", "epochs", "time"; "rounding": the gap is near to what floats
-     * allow, "stalled": no step brought more, and it is not; "stopped"; NULL: unknown */
+    /* why training ended: "gap", "target", "validation", "epochs", "time", "stopped"; NULL:
+     * unknown. "rounding": the gap is near what floats allow. "stalled": it is not, but no step
+     * helped. */
     const char *why;
 };
 /* GYRE_E_ARG, without a sentence: there is none */
@@ -189,8 +191,8 @@ struct gyre_glm_predict_config {
     const struct gyre_sink *table; /* metrics, also of each class; or NULL */
 };
 GYRE_API void gyre_glm_predict_default(struct gyre_glm_predict_config *config);
-/* Scores rows in bounded memory and says how good they are; metrics may be NULL. Features that the
- * model does not have count nothing. */
+/* Scores rows in bounded memory and measures how good the scores are; metrics may be NULL. Features
+ * that the model does not have count nothing. */
 GYRE_API int gyre_glm_predict(const struct gyre_glm *model, const struct gyre_glm_predict_config *config, struct gyre_glm_metrics *metrics,
                               struct gyre_error *error);
 
@@ -210,8 +212,8 @@ struct gyre_glm_verdict {
     double objective, least, bound;
     const char *wrong;         /* what does not hold, or NULL */
 };
-/* Looks at what a model says of itself, over the rows it was trained on; verdict: [models], or one
- * of a softmax. GYRE_OK with wrong claims, too. */
+/* Checks what a model claims of itself, over the rows it was trained on; verdict: [models], or one
+ * of a softmax. Returns GYRE_OK with wrong claims, too. */
 GYRE_API int gyre_glm_verify(const struct gyre_glm *model, const struct gyre_glm_verify_config *config, struct gyre_glm_verdict *verdict,
                              struct gyre_error *error);
 

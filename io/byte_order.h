@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* byte_order.h: whole numbers in files, the lowest byte first (le) or the highest (be). */
+/* byte_order.h: reads and writes whole numbers in files, the lowest byte first (le) or the highest
+ * (be). */
 #ifndef GY_BYTE_ORDER_H
 #define GY_BYTE_ORDER_H
 #include "engine/base/base.h"

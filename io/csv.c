@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A CSV that grows by a row at a time and survives being killed: a row is one flush, and a resumed
- * run first rewrites the file, whole or absent, with the rows that it keeps. */
+/* csv.c: a CSV that grows by a row at a time and survives the process's end. A row is one flush. A
+ * resumed run first rewrites the file, whole or absent, with the rows that it keeps. */
 #include "io/report.h"
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* TensorBoard event files. A record is: length (8 bytes), masked CRC of the length, the message,
- * masked CRC of the message. The message is a protocol buffer of four kinds of fields, written by
- * hand: Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
- * SessionLog session_log = 7 }, Summary { repeated Value value = 1 }, Value { string tag = 1; float
- * simple_value = 2 }, SessionLog { status = 1 }. */
+/* events.c: writes TensorBoard event files. A record is: length (8 bytes), masked CRC of the
+ * length, the message, masked CRC of the message. The message is a protocol buffer of four kinds,
+ * written by hand:
+ *
+ *     Event      { double wall_time = 1; int64 step = 2; string file_version = 3;
+ *                  Summary summary = 5; SessionLog session_log = 7 }
+ *     Summary    { repeated Value value = 1 }
+ *     Value      { string tag = 1; float simple_value = 2 }
+ *     SessionLog { status = 1 } */
 #include "engine/base/clock.h"
 #include "engine/base/hash.h"
 #include "io/report.h"

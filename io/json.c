@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Strict JSON, read by asking. The position never passes the end: every look compares first. */
+/* json.c: strict JSON, read by asking. The position never passes the end: every look compares
+ * first. */
 #include "io/json.h"
 
 GY_INT void gy_json_open(struct gy_json *json, const unsigned char *text, size_t bytes, const char *source,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* json.h: a strict JSON reader that walks text once and builds nothing (RFC 8259), and the quoting
  * of strings that go out. The caller asks for what it expects next; anything else is an error with
- * the byte position. Nothing is allocated. */
+ * the byte position. Nothing is allocated. safetensors.c reads headers with it. */
 #ifndef GY_JSON_H
 #define GY_JSON_H
 #include "engine/base/text.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A PNG writer. Rows are stored without compression (deflate's stored blocks, one for each row), so
- * the writer is a page long and needs no memory but a row. */
+/* png.c: a PNG writer. Rows are stored without compression (deflate's stored blocks, one for each
+ * row). So the writer is a page long and needs memory for a row alone. */
 #include "io/png.h"
 #include "engine/base/file.h"
 #include "engine/base/hash.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* png.h: writes an image as PNG. */
+/* png.h: writes an image as PNG, for contact sheets. */
 #ifndef GY_PNG_H
 #define GY_PNG_H
 #include "engine/base/mem.h"

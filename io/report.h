@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report.h: what a run leaves for people: TensorBoard event files, metric rows as CSV, curves and a
+/* report.h: the files of a run for people: TensorBoard events, metric rows as CSV, curves and a
  * confusion matrix as SVG. */
 #ifndef GY_REPORT_H
 #define GY_REPORT_H

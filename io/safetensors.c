@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading safetensors. The header is walked once. Tensors are then sorted by place, which proves
- * that they tile the data section without gap or overlap, and by name, which proves that no name
- * occurs twice and makes finding a binary search. */
+/* safetensors.c: reads safetensors. It walks the header once. Then it sorts tensors by place, which
+ * proves that they tile the data section without gap or overlap. It sorts them by name, which
+ * proves that no name occurs twice and makes finding a binary search. */
 #include "io/safetensors.h"
 #include "io/json.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* safetensors.h: named tensors in one file: 8 bytes of header length, a JSON header, raw
- * little-endian data. A header is believed only after every name, type, shape and offset in it was
- * checked against the file: no gap, no overlap, no byte outside. Format:
- * https://huggingface.co/docs/safetensors */
+/* safetensors.h: reads and writes named tensors in one file: 8 bytes of header length, a JSON
+ * header, raw little-endian data. The reader first checks every name, type, shape and offset of the
+ * header against the file: no gap, no overlap, no byte outside. Checkpoints and weights use it.
+ * Format: https://huggingface.co/docs/safetensors */
 #ifndef GY_SAFETENSORS_H
 #define GY_SAFETENSORS_H
 #include "engine/base/file.h"
@@ -26,27 +26,30 @@ struct gy_st_tensor {
 };
 
 struct gy_st_file; /* opened for reading */
-/* Errors: GY_E_IO, GY_E_TRUNCATED (the file ends before its header says so), GY_E_FORMAT, GY_E_UNSUPPORTED (a dtype
- * or a number of dimensions that is unknown here), GY_E_NOMEM. */
+/* Errors: GY_E_IO, GY_E_TRUNCATED (the file ends before its header says so), GY_E_FORMAT,
+ * GY_E_UNSUPPORTED (an unknown dtype or number of dimensions), GY_E_NOMEM. */
 GY_INT int gy_st_open(struct gy_st_file **out, const struct gy_alloc *alloc, const char *path, struct gy_error *err);
 /* The same from memory that outlives it: for tests and fuzzing. name is for sentences. */
 GY_INT int gy_st_parse(struct gy_st_file **out, const struct gy_alloc *alloc, const unsigned char *bytes, size_t count,
                        const char *name, struct gy_error *err);
 GY_INT void gy_st_close(struct gy_st_file *file); /* NULL is fine */
 GY_INT int gy_st_count(const struct gy_st_file *file);
-GY_INT const struct gy_st_tensor *gy_st_at(const struct gy_st_file *file, int index); /* in the header's order */
-GY_INT const struct gy_st_tensor *gy_st_find(const struct gy_st_file *file, const char *name); /* or NULL */
-GY_INT const char *gy_st_meta(const struct gy_st_file *file, const char *key); /* __metadata__ text, or NULL */
+/* at, meta_key: in the header's order. find, meta (__metadata__ text): NULL where there is none. */
+GY_INT const struct gy_st_tensor *gy_st_at(const struct gy_st_file *file, int index);
+GY_INT const struct gy_st_tensor *gy_st_find(const struct gy_st_file *file, const char *name);
+GY_INT const char *gy_st_meta(const struct gy_st_file *file, const char *key);
 GY_INT int gy_st_meta_count(const struct gy_st_file *file);
-GY_INT const char *gy_st_meta_key(const struct gy_st_file *file, int index); /* in the header's order */
-GY_INT int gy_st_read_bytes(const struct gy_st_tensor *tensor, size_t from, size_t bytes, void *to, struct gy_error *err); /* as they are */
-/* Elements [first, first + count) as float (F32, F16, BF16, F64); GY_E_FORMAT for others, GY_E_ARG out of range. */
+GY_INT const char *gy_st_meta_key(const struct gy_st_file *file, int index);
+/* bytes as they are */
+GY_INT int gy_st_read_bytes(const struct gy_st_tensor *tensor, size_t from, size_t bytes, void *to, struct gy_error *err);
+/* Elements [first, first + count) as float (F32, F16, BF16, F64). GY_E_FORMAT: another type;
+ * GY_E_ARG: out of range. */
 GY_INT int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int64_t count, float *out,
                           struct gy_error *err);
 
-/* Writing: declare all tensors, then supply data in the same order in pieces of any size, then commit. Whole or absent.
- * The data section starts at a multiple of 8 bytes; tensors follow each other without gaps, so declare wide elements
- * first where old readers matter that want aligned ones. */
+/* Writing: declare all tensors, supply data in the same order in pieces of any size, then commit.
+ * The file is whole or absent. The data section starts at a multiple of 8 bytes and has no gaps.
+ * Declare wide elements first where an old reader wants them aligned. */
 struct gy_st_writer;
 GY_INT int gy_st_create(struct gy_st_writer **out, const struct gy_alloc *alloc, const char *path,
                         struct gy_error *err);
@@ -55,7 +58,7 @@ GY_INT int gy_st_declare(struct gy_st_writer *writer, const char *name, int type
                          struct gy_error *err);
 /* data: little-endian. */
 GY_INT int gy_st_write(struct gy_st_writer *writer, const void *data, size_t bytes, struct gy_error *err);
-/* count values of this machine, converted; they may start and end anywhere in a tensor of that type. */
+/* count values of this machine, converted; they may start and end inside a tensor of that type. */
 GY_INT int gy_st_write_f32(struct gy_st_writer *writer, const float *values, int64_t count, struct gy_error *err);
 GY_INT int gy_st_write_i64(struct gy_st_writer *writer, const int64_t *values, int64_t count, struct gy_error *err);
 /* Closes, whatever happens; GY_E_BUG when data is missing. */

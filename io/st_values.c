@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements of safetensors data to and from numbers of this machine. Bytes are put together by
- * shifts, so the host's own byte order and alignment do not matter. Where they agree with the
- * file's, float data is copied. */
+/* st_values.c: converts elements of safetensors data to and from numbers of this machine. Shifts
+ * put bytes together, so the host's own byte order and alignment do not matter. Where they agree
+ * with the file's, float data is copied. */
 #include "io/safetensors.h"
 
 #define STV_PIECE 4096 /* bytes that are converted at a time */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing safetensors. The header's text grows as tensors are declared; the first byte of data
- * fixes it and writes it out. Nothing is seen under the target's name before commit. */
+/* st_write.c: writes safetensors. The header's text grows as tensors are declared; the first byte
+ * of data fixes it and writes it out. Nothing is seen under the target's name before commit. */
 #include "io/json.h"
 #include "io/safetensors.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Charts as SVG text: a line chart and a confusion matrix. Plain shapes and text, no script, no
- * style sheet, no font file. Numbers are printed from integers, so the host program's locale does
- * not matter; text is escaped; nothing is allocated. */
+/* svg.c: charts as SVG text: a line chart and a confusion matrix. They are plain shapes and text,
+ * no script, no style sheet, no font file. Numbers are printed from integers, so the host program's
+ * locale does not matter; text is escaped; nothing is allocated. */
 #include "io/json.h"
 #include "io/report.h"
 

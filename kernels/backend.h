@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* backend.h: what a device must do for the engine, and what it may offer to those who measure it.
- * All functions of either struct are mandatory; the engine never asks for a name. An op is refused
- * only in prepare, so a running program cannot discover missing support. The call run only
+/* backend.h: what a device must do for the engine, and what it may offer to tools that measure it.
+ * Every function of either struct is mandatory; the engine never tests a backend's name. Only
+ * prepare may refuse an op, so a running program cannot discover missing support. run only
  * enqueues: it neither allocates nor blocks on anything but the device's own work. */
 #ifndef GY_BACKEND_H
 #define GY_BACKEND_H
@@ -56,8 +56,9 @@ struct gy_block_info {
 enum gy_memory_kind { GY_MEM_DEVICE, GY_MEM_HOST /* pinned where that exists */ };
 enum gy_copy_kind { GY_COPY_TO_DEVICE, GY_COPY_TO_HOST, GY_COPY_ON_DEVICE };
 
-/* Queues run side by side, each in the order of the calls. GY_QUEUE_WORK has the programs. */
-enum gy_queue { GY_QUEUE_WORK, GY_QUEUE_COPY, GY_QUEUE_PEERS /* what goes to and comes from other ranks */, GY_QUEUES };
+/* Queues run side by side, each in the order of the calls. GY_QUEUE_WORK has the programs,
+ * GY_QUEUE_PEERS what goes to other ranks and comes from them. */
+enum gy_queue { GY_QUEUE_WORK, GY_QUEUE_COPY, GY_QUEUE_PEERS, GY_QUEUES };
 
 /* Marks: places in a queue that others can wait for. Gradients' buckets: GY_MARK_BUCKET on. */
 enum gy_mark { GY_MARK_SENT, GY_MARK_TAKEN, GY_MARK_FORWARD, GY_MARK_RESULTS, GY_MARK_UPDATE, GY_MARK_SUMMED, GY_MARK_BUCKET = 8,
@@ -73,9 +74,9 @@ struct gy_backend_lab {
     /* Values of block[place] worth trying for a prepared op, in values; returns how many, 0 where
      * it does not matter. Without any_order only such that leave every bit of the result. */
     int (*block_tries)(void *self, const struct gy_op *op, int place, int any_order, int32_t values[GY_BLOCK_TRIES]);
-    /* Name of kernel number index of those that could do the op, any of which prepare takes when
-     * op->variant names it; sums may be taken in another order by each. NULL behind the last, and
-     * where the shape alone decides. */
+    /* Name of the index-th kernel that could run the op. prepare takes it when op->variant names
+     * it. Kernels may differ in the order of sums. NULL behind the last, and where the shape alone
+     * decides. */
     const char *(*variant)(void *self, const struct gy_op *op, int index);
     /* SHA-256 in hex of the kernel that op->variant names, or of the usual one where it is NULL. 0:
      * there is none, or it is not compiled at run time. Nothing is prepared. */
@@ -91,31 +92,28 @@ struct gy_backend {
     /* A backend with host memory returns what the hook gives, aligned to GY_CACHE_LINE, zeroed. */
     int (*mem_get)(void *self, size_t bytes, int kind, void **out, struct gy_error *err);
     void (*mem_put)(void *self, void *ptr, size_t bytes, int kind);
-    /* The caller's memory of the host is from now on as that of mem_get, GY_MEM_HOST, until it is
-     * given up; a device that refuses copies slower. on 0: given up, all queues are empty then. */
+    /* Pins the caller's host memory, which then counts as GY_MEM_HOST of mem_get. A device that
+     * refuses copies slower. on 0 unpins it; all queues are empty then. */
     void (*pin)(void *self, void *ptr, size_t bytes, int on);
-    /* Chooses a variant from code, shapes, dtype and flags (not from ptr, which is not yet known);
-     * fills variant, kernel, plan, scratch_bytes, and block where it is 0. arena: where the CPU
-     * leaves what run reads, for as long as the op is run; a GPU needs none. GY_E_UNSUPPORTED with
-     * a sentence when there is none. */
+    /* Chooses a variant from code, shapes, dtype and flags; ptr is not yet known. Fills variant,
+     * kernel, plan, scratch_bytes, and block where it is 0. The CPU keeps what run reads in arena,
+     * which outlives the op; a GPU needs none. GY_E_UNSUPPORTED with a sentence: no variant. */
     int (*prepare)(void *self, struct gy_op *op, struct gy_arena *arena, struct gy_error *err);
     /* Between the last prepare and the first run: what is left for all ops, such as compiling. */
     int (*ready)(void *self, struct gy_error *err);
     int (*run)(void *self, const struct gy_op *op);
-    /* Before and behind the ops of a program, a number below GY_BACKEND_PROGRAMS, whose ops and
-     * addresses are the same each time. begin returns 1 when the device repeats the program by
-     * itself: then neither ops nor end follow; 0; or a status. */
+    /* Enclose the ops of a program, a number below GY_BACKEND_PROGRAMS, whose ops and addresses are
+     * the same each time. begin returns 1 when the device repeats the program by itself: then
+     * neither ops nor end follow. Otherwise it returns 0, or a status. */
     int (*begin)(void *self, int program, const struct gy_uniform *u);
     int (*end)(void *self, int program);
-    /* What the device's queue has not yet reached is not yet copied: memory of mem_get stays as it
-     * is, or is not read, until the host has waited for it. Other memory of the host is read or
-     * written when copy returns. copy: in GY_QUEUE_WORK. */
+    /* Enqueues a copy; copy uses GY_QUEUE_WORK. Until the host has waited for it, memory of mem_get
+     * must not change (as src) or be read (as dst). Other host memory is done when copy returns. */
     int (*copy)(void *self, void *dst, const void *src, size_t bytes, int kind);
     int (*copy_on)(void *self, int queue, void *dst, const void *src, size_t bytes, int kind);
-    /* mark records the present end of a queue; between begin and end, of GY_QUEUE_WORK, it becomes
-     * part of the program and is recorded each time that the program runs. wait: later work of the
-     * queue waits for what was marked last, before the call; not between begin and end. Nothing was
-     * marked: nobody waits. */
+    /* mark records the present end of a queue. On GY_QUEUE_WORK between begin and end it becomes
+     * part of the program, and is recorded in every run. wait makes later work of the queue wait
+     * for the mark's last record before the call, if any; not between begin and end. */
     int (*mark)(void *self, int queue, unsigned mark);
     int (*wait)(void *self, int queue, unsigned mark);
     int (*poll)(void *self, unsigned mark);  /* 1 done, 0 not yet, < 0 status */

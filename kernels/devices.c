@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which backend a net runs on. This is the only file that knows them by name. */
+/* devices.c: which backend a net runs on. Only this file knows backends by name. */
 #include "kernels/devices.h"
 #include "engine/base/file.h"
 #include "engine/base/knob.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* devices.h: from the name of a device to an open backend. */
+/* devices.h: opens the backend that a device's name asks for, such as "cpu" or "cuda:1". */
 #ifndef GY_DEVICE_H
 #define GY_DEVICE_H
 #include "kernels/backend.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of losses, and what the host alone does with them. A new loss is a row here, with its
- * functions above and in glm_loss.h. Solvers and certificates ask the row, not which loss it is. */
+/* glm_loss.c: the table of losses, and what only the host does with them. A new loss is a row here,
+ * with its functions above and in glm_loss.h. Solvers and certificates ask rows, never for a
+ * loss. */
 #include "kernels/glm_loss.h"
 
 static double loss_under(double y, double z) { return fmax(1 - y * z, 0); }

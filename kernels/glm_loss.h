@@ -8,11 +8,11 @@
  * One row of data can be solved exactly while the others stand still: its step (Shalev-Shwartz and
  * Zhang, "Stochastic dual coordinate ascent", 2013).
  *
- *     loss            l(y, z)                  dual number              coefficient       conjugate
- *     logistic        log(1 + exp(-y z))       t, any (a logit)         y c sig(t)        c (entropy of sig(t))
- *     squared         (z - y)^2 / 2            a, any                   a                 a y - a^2 / (2 c)
- *     hinge           max(0, 1 - y z)          a in [0, c]              y a               a
- *     squared hinge   max(0, 1 - y z)^2        a >= 0                   y a               a - a^2 / (4 c)
+ *     loss           l(y, z)               dual number       coefficient  conjugate
+ *     logistic       log(1 + exp(-y z))    t, any (a logit)  y c sig(t)   c (entropy of sig(t))
+ *     squared        (z - y)^2 / 2         a, any            a            a y - a^2 / (2 c)
+ *     hinge          max(0, 1 - y z)       a in [0, c]       y a          a
+ *     squared hinge  max(0, 1 - y z)^2     a >= 0            y a          a - a^2 / (4 c)
  *
  * The logistic dual is kept as a logit: sig(t) and 1 - sig(t) = sig(-t) are then both exact.
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_window.h: rows of a linear model as a device has them. A window is one piece of memory, so that one copy brings it: this record, then
- * arrays that begin at multiples of 16 bytes behind the record's first byte. The host and the kernels read this file. */
+/* glm_window.h: rows of a linear model as a device has them. A window is one piece of memory, so
+ * that one copy brings it. It has this record, then arrays at multiples of 16 bytes from the
+ * record's first byte. The host and the kernels read this file. */
 #ifndef GY_GLM_WINDOW_H
 #define GY_GLM_WINDOW_H
 #ifndef __CUDACC_RTC__ /* which has these types and no such file */

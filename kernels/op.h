@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* op.h: what can be computed. A net becomes flat programs of op records; an op record says which
- * operation, on which shapes, with which tensors (one pointer a role). Everything in a record is
- * constant after open. What changes from step to step stands in one small block, struct gy_uniform,
- * that the record points to.
+/* op.h: what can be computed. A net becomes flat programs of op records. A record says which
+ * operation, on which shapes, with which tensors (one pointer a role). It is constant after open.
+ * What changes from step to step stands in one small block, to which records point: struct
+ * gy_uniform.
  *
  * Activations are NHWC, convolution weights [K][R][S][C/groups]. A fully connected layer is a
  * convolution of a 1x1 image. Backward ops mirror forward ops; gradients begin with D. ORDER:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* op_device.h: the part of the op set that kernels compiled at run time read too: tensor roles, types, activations, the
- * block of what changes per step. It includes nothing and uses only types that every compiler of kernels knows (int32_t,
- * uint64_t, float), so that it can be handed to them as it is. */
+/* op_device.h: the part of the op set that kernels compiled at run time read, too. It has tensor
+ * roles, types, activations, and the block of what changes per step. It includes nothing and uses
+ * only types that every compiler of kernels knows (int32_t, uint64_t, float). So they get it
+ * unchanged. */
 #ifndef GY_OP_DEVICE_H
 #define GY_OP_DEVICE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The op set as data: roles read and written decide how long a tensor lives. The in-place pairs
- * decide which output may take over the memory of an input that dies there. */
+/* op_table.c: the op set as data. Roles read and written decide how long a tensor lives. In-place
+ * pairs decide which output may take over the memory of an input that dies there. */
 #include "kernels/op_table.h"
 
 #define OP_R(role) (1ull << (role))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* op_table.h: what the engine knows of each op code: its name, the roles that it reads and writes,
- * its work, and which output may take which input's place. One table, in the order of the codes. */
+/* op_table.h: a table of what the engine knows of each op code, in the order of the codes. A row
+ * has the op's name, the roles that it reads and writes, and which output may replace which input.
+ * Beside it stand the op's work and shape. Planner, backends, tools and tests read it. */
 #ifndef GY_ENGINE_OP_H
 #define GY_ENGINE_OP_H
 #include "kernels/op.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* amx_model.h: AMX in software, after the operation sections of Intel's manual (LDTILECFG,
- * TILELOADD, TILESTORED, TILEZERO, TILERELEASE, TDPBF16PS), palette 1: eight tiles of 16 rows x 64
- * bytes, a set of them for each thread. Included before a file that uses the intrinsics, it puts
- * functions in their place. An instruction that the processor would refuse does nothing here but
- * count as a fault. */
+ * TILELOADD, TILESTORED, TILEZERO, TILERELEASE, TDPBF16PS). It has palette 1: eight tiles of 16
+ * rows x 64 bytes, a set of them for each thread. Included before a file that uses the intrinsics,
+ * it replaces them by functions. An instruction that the processor would refuse only counts as a
+ * fault here. */
 #ifndef GY_AMX_MODEL_H
 #define GY_AMX_MODEL_H
 #include "engine/base/base.h"

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# bare_debian.sh [TARGET [FOLDER]]: the proof on a fresh machine. debootstrap puts the smallest Debian 12 into FOLDER (default: a
-# new one, removed at the end), this tree goes in as git has it, and ./build.sh TARGET (default: test) runs inside,
-# where it must install what it needs. Root only. The system inside reaches packages as this one does: its sources, its
-# keys, its name servers, its certificates and proxy variables are copied at run time.
+# bare_debian.sh [TARGET [FOLDER]]: the proof on a fresh machine. debootstrap puts the smallest
+# Debian 12 into FOLDER (default: a new one, removed at the end), and this tree goes in as git has
+# it. ./build.sh TARGET (default: test) runs inside, where it must install what it needs. Root only.
+# The system inside reaches packages as this one does. Its sources, keys, name servers, certificates
+# and proxy variables are copied at run time.
 set -u
 target=${1:-test}
 root=${2:-}

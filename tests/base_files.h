@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of t_base.c that tests files, apart for its length: whole or absent, also when two write
- * at once or the disk is full. Uses that file's counting heap. */
+/* base_files.h: the part of t_base.c that tests files, apart for its length. Files are whole or
+ * absent, also when two write at once or the disk is full. It uses t_base.c's counting heap. */
 #ifndef GY_TEST_BASE_FILES_H
 #define GY_TEST_BASE_FILES_H
 #include "engine/base/file_line.h"

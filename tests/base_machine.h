@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of t_base.c that tests what the machine says of itself, apart for its length: sizes of
- * caches and places of threads, from true sources and from odd ones. Uses base_path of
- * base_files.h. */
+/* base_machine.h: the part of t_base.c that tests what the machine says of itself, apart for its
+ * length. It tests sizes of caches and places of threads, from true sources and from odd ones. Uses
+ * base_path of base_files.h. */
 #ifndef GY_TEST_BASE_MACHINE_H
 #define GY_TEST_BASE_MACHINE_H
 

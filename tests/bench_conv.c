@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of the convolutions of known nets, a line a shape: GFLOP/s and per cent of this machine's
- * measured multiply-add peak, for forward, data gradient and weight gradient; below, each pass
- * weighted by how often the net has the shape. Then the passes of batch norm in GB/s. Not part of
- * the tests.
+/* bench_conv.c: speed of the convolutions of known nets, a line a shape. It prints GFLOP/s and per
+ * cent of this machine's measured multiply-add peak, for forward, data gradient and weight
+ * gradient. Below stands each pass weighted by how often the net has the shape, then the passes of
+ * batch norm in GB/s. Not part of the tests.
  *
  * bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] [repetitions]
  * [without]
  *
- * without: number of a size of Winograd's (gy_kernels.wino) that is switched off: what it earns is
- * the difference. */
+ * without: number of a size of Winograd's (gy_kernels.wino) that is switched off: the difference is
+ * what it earns. */
 #include "engine/base/clock.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_context.h"

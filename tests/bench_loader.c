@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of the input side on one core: decoding, then decoding and augmentation (random resized
- * crop to 224, flip), from a folder of JPEG files and from packed records, beside libjpeg-turbo
- * where its header and library are here. All variants take turns; the median of the rounds counts.
- * Then the loader as training uses it, by threads. Not part of the tests.
+/* bench_loader.c: speed of the input side on one core. It times decoding, then decoding and
+ * augmentation (random resized crop to 224, flip), from a folder of JPEG files and from packed
+ * records. libjpeg-turbo runs beside it where its header and library are here. All variants take
+ * turns; the median of the rounds counts. Then it times the loader as training uses it, by threads.
+ * Not part of the tests.
  *
  * bench_loader [FOLDER with a folder of images per class] [rounds]; without a folder: the
  * photographs and the CIFAR images of GYRE_TEST_DATA. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of converting rows: bench_rows FILE... (with --zero-based, --format NAME, --threads N
- * before a file) prints for each file the text's MB a second and core, with the block file written
- * to $TMPDIR, and then how fast its blocks are read again, in GB a second of packed bytes and of
- * unpacked ids. Least of several runs. */
+/* bench_rows.c: speed of converting rows. Usage: bench_rows FILE... (before a file: --zero-based,
+ * --format NAME, --threads N). For each file it prints the text's MB a second and core, with the
+ * block file written to $TMPDIR. Then it prints how fast its blocks are read again, in GB a second
+ * of packed bytes and of unpacked ids. The least of several runs counts. */
 #include "engine/base/clock.h"
 #include "io/rows/blocks_file.h"
 #include "io/rows/rows_text.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* data_files.h: small files for the tests of data sets: a temporary folder, files with given bytes,
- * an IDX pair, images whose pixels are known by formula. */
+/* data_files.h: writes small files for the tests of data sets, in a temporary folder: files of
+ * given bytes, an IDX pair, images. Pixels are known by formula, so a test knows what a reader must
+ * give. */
 #ifndef GY_DATA_FILES_H
 #define GY_DATA_FILES_H
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* device_here.h: whether the device of a test is there. A device that is not there is a skip; one
- * that is there and cannot be opened is a failure, and the emulator is there wherever its library
+/* device_here.h: says whether the device of a test is here. A device that is absent is a skip; one
+ * that is present and cannot be opened is a failure. The emulator is present wherever its library
  * lies, which the build makes. */
 #ifndef GY_DEVICE_HERE_H
 #define GY_DEVICE_HERE_H

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What a run meets in bad days: unreadable images, damaged checkpoints, a full disk, numbers that run away.
+# What a run meets on bad days: unreadable images, damaged checkpoints, a full disk, numbers that
+# run away.
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 3 20 12 1
 make_images "$TMP/data/test" 3 4 12 2

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Devices from the command line: a machine without a GPU says so and goes on with 'auto'; the emulator trains as the CPU does; kernels are
-# listed, dumped and packed without a GPU where CUDA's compiler is installed.
+# Devices from the command line. A machine without a GPU says so and continues with 'auto'. The
+# emulator trains as the CPU does. Where CUDA's compiler is installed, kernels are listed, dumped
+# and packed without a GPU.
 . "$(dirname "$0")/e2e.inc"
 
 make_images "$TMP/data" 2 8 12 1

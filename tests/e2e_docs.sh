@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What newcomers read is true: the C program of README.md compiles and runs, its figures stand in docs/measured.md,
-# every path and every link of README.md and docs/ leads somewhere, and README.md keeps its size. DOCS names another
-# tree, whose pages have a fault that this script must find.
+# What newcomers read is true. The C program of README.md compiles and runs, and its figures stand
+# in docs/measured.md. Every path and every link of README.md and docs/ leads somewhere, and
+# README.md keeps its size. DOCS names another tree, whose pages have a fault that this script must
+# find.
 . "$(dirname "$0")/e2e.inc"
 DOCS=${DOCS:-$(cd "$(dirname "$0")/.." && pwd)}
 LINES_MOST=100 COLUMNS_MOST=120 CELL_MOST=59 CHANGES_COLUMNS=159

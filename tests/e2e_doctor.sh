@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# gyre net doctor on jobs with something planted: the guilty rank and the cause are named, for ranks that stand still, are gone, hang, wait for a disk,
-# are slow, late, or were started otherwise. run_doctor.sh has more of them, and hosts. And what the end of a run says of its ranks.
+# gyre net doctor on jobs with something planted: it names the guilty rank and the cause. Ranks
+# stand still, are gone, hang, wait for a disk, are slow, late, or were started otherwise.
+# run_doctor.sh has more of them, and hosts. It also tests what the end of a run says of its ranks.
 . "$(dirname "$0")/e2e.inc"
 . "$(dirname "$0")/stalls.inc"
 if [ ! -r /proc/self/environ ] || ! command -v pgrep >/dev/null; then

@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Linear models from the command line: malformed rows end in one sentence with file, line and column; train, predict, convert, inspect and generate go round;
-# liblinear's options; JSON; metrics of a real data set; kill and resume; processes that train together.
+# Linear models from the command line. Malformed rows end in one sentence with file, line and
+# column. train, predict, convert, inspect and generate work on each other's files. Also:
+# liblinear's options, JSON, metrics of a real data set, kill and resume, processes that train
+# together.
 . "$(dirname "$0")/e2e.inc"
 cd "$TMP" || exit 1
 

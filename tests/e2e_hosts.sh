@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# gyre launch --hosts: the file of hosts line by line, where each process is started and with which words, variables and key. What stands for ssh
-# here starts the command on this machine, and writes its words as one line at once. run_hosts.sh has real hosts.
+# gyre launch --hosts: the file of hosts line by line, where each process is started and with which
+# words, variables and key. What stands for ssh here starts the command on this machine, and writes
+# its words as one line at once. run_hosts.sh has real hosts.
 . "$(dirname "$0")/e2e.inc"
 
 cat >"$TMP/ssh" <<END

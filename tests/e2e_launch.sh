@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Several processes train one net: the same figures as one process with the larger batch, the same bits in every run, after a lost
-# process and after a stop; whoever is lost is named at once.
+# Several processes train one net. They give the same figures as one process with the larger batch.
+# Every run has the same bits, also after a lost process and after a stop. A lost rank is named at
+# once.
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 4 30 20 1
 make_images "$TMP/data/test" 4 5 20 2

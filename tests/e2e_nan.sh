@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Float images (.pfm): trained like others, and a row of values that are no numbers is found in the one file that has it.
+# Float images (.pfm) train like others; a row of NaNs is found in the one file that has it.
 . "$(dirname "$0")/e2e.inc"
 
 # make_pfm FILE CLASS NUMBER [ROW]: 8 x 8 gray, stripes across (0) or down (1); that row of the file, from 0, is NaN.

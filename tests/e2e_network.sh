@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# gyre net: algorithms are listed, a schedule is proved, printed, edited and read again; training on a described cluster is simulated to the
-# times that a sum of latencies and bytes gives.
+# gyre net: algorithms are listed; a schedule is proved, printed, edited and read again. Training on
+# a described cluster is simulated to the times that a sum of latencies and bytes gives.
 . "$(dirname "$0")/e2e.inc"
 net() { "$GYRE" net "$@"; }
 

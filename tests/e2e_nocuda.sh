@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# One binary for machines with and without CUDA. Its libraries are hidden from the command by a dlopen of our own, and put back one broken
-# piece at a time by libraries made here: each time training goes on on the CPU, with the same numbers, and --device cuda says what is
-# missing, what was looked for and where. Then CUDA's real libraries on this machine, if they are there and no GPU is.
+# One binary for machines with and without CUDA. A dlopen of our own hides its libraries from the
+# command, and puts them back one broken piece at a time, made here. Each time training continues on
+# the CPU, with the same numbers. --device cuda says what is missing, what was looked for and where.
+# Then come CUDA's real libraries, if they are on this machine and no GPU is.
 . "$(dirname "$0")/e2e.inc"
 here=$(cd "$(dirname "$0")" && pwd)
 GYRE_KERNEL_CACHE=off

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Checkpoints that an earlier build wrote after 6 of 12 steps go on here, and end with the bits with which that build ended.
-# tests/checkpoints/ has them; the reference kernels compute, so that every processor has the same bits. The images are made by a formula.
+# Checkpoints that an earlier build wrote after 6 of 12 steps resume here, and end with the bits
+# with which that build ended. tests/checkpoints/ has them; the reference kernels compute, so that
+# every processor has the same bits. The images are made by a formula.
 . "$(dirname "$0")/e2e.inc"
 old=$(cd "$(dirname "$0")" && pwd)/checkpoints
 cd "$TMP" || exit 1 # a checkpoint holds the name under which the net was given

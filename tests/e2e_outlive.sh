@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# gyre launch --elastic: processes that are lost are named, the others go on, newcomers join, rank 0
-# may be lost; always to the file of a run that nobody disturbed. Bad input gets a sentence.
+# gyre launch --elastic: lost processes are named, the others continue, newcomers join, rank 0 may
+# be lost. The run always ends with the file of an undisturbed one. Bad input gets a sentence.
 . "$(dirname "$0")/e2e.inc"
 . "$(dirname "$0")/strike.inc"
 make_images "$TMP/data/train" 4 64 20 1

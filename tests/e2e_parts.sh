@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What is trained on and what is tested on: data without a test split are not tested on themselves; --val-split holds out a part of each
-# class, the same for every number of processes, which a run that goes on and 'gyre eval' use again; so do they mean, std and names.
+# What is trained on and what is tested on. Data without a test split are not tested on themselves.
+# --val-split holds out a part of each class, the same for every number of processes. A resumed run
+# and 'gyre eval' use it again; so do they mean, std and names.
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/whole" 3 16 8 1
 make_images "$TMP/other" 3 7 8 2

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A net in stages: its last checkpoint is, to the last byte, that of one process; it goes on, stops
-# and tests as one process does; it trains inside a limit that the whole net is beyond; and what
-# cannot be is one sentence.
+# A net in stages. Its last checkpoint is, to the last byte, that of one process. It resumes, stops
+# and tests as one process does. It trains inside a limit that the whole net exceeds. What is
+# impossible gets one sentence.
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 4 24 20 1
 make_images "$TMP/data/test" 4 5 20 2

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Recipes: what is built in, bad lines, the command line over a recipe, and that recipe.txt of a run repeats it to the same bits.
+# Recipes: what is built in, bad lines, the command line over a recipe, and that recipe.txt of a run
+# repeats it to the same bits.
 . "$(dirname "$0")/e2e.inc"
 here=$(cd "$(dirname "$0")" && pwd)
 make_images "$TMP/data/train" 3 12 16 1

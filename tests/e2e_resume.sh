@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Gradients that wait for their update when a run is stopped: with one process they are in the checkpoint; of several processes each has
-# its own, so checkpoints come behind updates. From every checkpoint a run goes on to the same bits; with other steps it does not go on.
+# Gradients that wait for their update when a run is stopped. One process has them in the
+# checkpoint. Of several processes each has its own, so checkpoints follow updates. From every
+# checkpoint a run continues to the same bits; with other steps it is refused.
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 4 20 12 1
 cat >"$TMP/small.net" <<'END'

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Parameter servers through launch and mpirun: the checkpoint of one process, also after a resume on
-# other numbers of workers; records that are replayed; workers that are lost, also the one that tests
-# and saves: the others say so and go on, and one that is started again joins them; a server without
-# which nobody goes on; roles that do not add up.
+# Parameter servers through launch and mpirun. They give the checkpoint of one process, also after a
+# resume on other numbers of workers. Records are replayed. Workers are lost, also the one that
+# tests and saves: the others say so and continue, and one that is started again joins them. Without
+# a server no rank continues. Roles that do not add up are refused.
 . "$(dirname "$0")/e2e.inc"
 . "$(dirname "$0")/strike.inc"
 make_images "$TMP/data/train" 4 20 20 1

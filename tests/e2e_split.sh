@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A net whose fully connected layers are split over the processes: its last checkpoint is, to the
-# last byte, that of one process, and any number of processes goes on from it. What cannot be is one
-# sentence.
+# A net whose fully connected layers are split over the processes. Its last checkpoint is, to the
+# last byte, that of one process, and any number of processes continues from it. What is impossible
+# gets one sentence.
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 4 24 20 1
 make_images "$TMP/data/test" 4 5 20 2

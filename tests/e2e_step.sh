@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Kernels stepped in gdb: a micro-kernel of the CPU's, as tools/examples/step_micro_kernel.gdb does it, and a CUDA kernel on the
-# emulator, as step_kernel.gdb does.
+# Kernels stepped in gdb: a micro-kernel of the CPU's, as tools/examples/step_micro_kernel.gdb does
+# it, and a CUDA kernel on the emulator, as step_kernel.gdb does.
 . "$(dirname "$0")/e2e.inc"
 here=$(cd "$(dirname "$0")/.." && pwd)
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Training is the same bits whatever happens to it: threads, loaders, signals, kill -9 at random moments.
+# Training is the same bits whatever happens to it: threads, loaders, signals, kill -9 at random
+# moments.
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 4 30 20 1
 make_images "$TMP/data/test" 4 5 20 2

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# gyre kernels try: the example is right; kernels with a mistake each are refused in a sentence that names the place.
+# gyre kernels try: the example is right; kernels with a mistake each are refused in a sentence that
+# names the place.
 . "$(dirname "$0")/e2e.inc"
 here=$(cd "$(dirname "$0")/.." && pwd)
 example=$here/tools/examples/bn_apply.cu

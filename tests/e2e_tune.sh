@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# gyre tune: the file of block sizes is written, used, merged; mistakes in it are one sentence with file and line; every bit of a
-# training stays. Speed is not judged.
+# gyre tune: the file of block sizes is written, used, merged. Mistakes in it get one sentence with
+# file and line. Every bit of a training stays. Speed is not judged.
 . "$(dirname "$0")/e2e.inc"
 
 T=$TMP/tune.txt

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# gyre bench, why and fit: what they print adds up, JSON is JSON, mistakes are one sentence. Figures of speed are not judged.
+# gyre bench, why and fit: what they print adds up, JSON is JSON, mistakes are one sentence. Figures
+# of speed are not judged.
 . "$(dirname "$0")/e2e.inc"
 
 # python CODE: runs it with the file $out as argument; without python3 it is skipped

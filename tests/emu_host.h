@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests of the CUDA emulator share: the library opened as the backend opens it, compiling a
- * file of kernels, launching. */
+/* emu_host.h: what tests of the CUDA emulator share: the library opened as the backend opens it,
+ * compiling a file of kernels, launching. */
 #ifndef GY_TEST_EMU_HOST_H
 #define GY_TEST_EMU_HOST_H
 #include "tests/t.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.h: the n-th call of a kind fails. A program that includes this has its own realloc, open,
- * write, fsync ...; they go on to the C library, but for the one call that is to fail. The
- * library's memory comes from a hook of the test or from realloc, and its backends are copies of
- * the real ones, in whose tables every function that can fail counts. Calls count between
- * faults_begin and faults_end alone. */
+/* faults.h: lets the n-th call of a kind fail. A program that includes this has its own realloc,
+ * open, write, fsync and others. They go on to the C library, except for the one call that is to
+ * fail. The library's memory comes from a hook of the test or from realloc. Its backends are copies
+ * of the real ones, in whose tables every function that can fail counts. Only calls between
+ * faults_begin and faults_end count. */
 #ifndef GY_FAULTS_H
 #define GY_FAULTS_H
 #include "engine/base/mem.h"

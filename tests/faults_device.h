@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* faults_device.h: devices of which the n-th call fails. Every backend that this program opens is
- * the real one with a table in which the functions that can fail count. One that is apart says that
- * the host cannot read its memory, as a GPU does: then batches, results and pinned memory go the
- * way that they go there. Opening and compiling count as well. */
+ * the real one with a table in which the functions that can fail count. One kind says that the host
+ * cannot read its memory, as a GPU does. Then batches, results and pinned memory take the GPU's
+ * way. Opening and compiling count as well. */
 #ifndef GY_FAULTS_DEVICE_H
 #define GY_FAULTS_DEVICE_H
 #include "tests/faults.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a block file. What opens must keep its promises: labels rise and are
- * all rows' labels, and every block is refused with a sentence or has the rows that the index says,
- * whose arrays can be read whole and whose ids rise below the number of features. Checksums are not
- * compared in this build. */
+/* fuzz_blocks.c: any bytes as a block file. A file that opens must keep its promises: labels rise
+ * and are all rows' labels. Every block is refused with a sentence or has the rows that the index
+ * says. Their arrays can be read whole and their ids rise below the number of features. Checksums
+ * are not compared in this build. */
 #include "io/rows/blocks.h"
 #include "io/rows/blocks_file.h"
 

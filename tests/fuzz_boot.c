@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: what comes from the network before and after the handshake. The first byte chooses:
- * any bytes as a stranger's greeting, as the answer of a false rank 0, as a frame (none may be
- * taken); or a true frame with some of its bytes changed, which is taken only when no bit is
- * another; where it carries as many bytes as rank 0's last words, once more as those. The
+/* fuzz_boot.c: what comes from the network before and after the handshake. The first byte chooses.
+ * Any bytes come as a stranger's greeting, as the answer of a false rank 0, or as a frame (none may
+ * be taken). Or a true frame comes with some of its bytes changed; it is taken only when no bit
+ * differs. Where it carries as many bytes as rank 0's last words, it comes once more as those. The
  * handshake's functions are file-local, so the file itself is part of this one. */
 #include "net/comm/boot.c"
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: the handshake of a connection, from either side. The other side says what it must,
- * with some of its bytes changed, cut or put in; or it says any bytes. Only what was not changed at
- * all is agreed to; no more is read than the handshake has; whoever is turned away is told why. The
+/* fuzz_call.c: the handshake of a connection, from either side. The other side says what it must,
+ * with some of its bytes changed, cut or inserted; or it says any bytes. Only an unchanged one is
+ * agreed to. No more is read than the handshake has, and a side that is refused is told why. The
  * system's random bytes are the same in every run, so the files that make them are part of this
  * one. */
 #include "net/transport/auth.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a checkpoint of a net, or, after a first byte that is odd, as lines
- * "key=value" of its metadata: a good checkpoint with these counters, texts and notes instead of
- * its own, a key alone taken away. What does not fit changes no counter; what is taken has counters
- * and sums that can be, and saved and loaded again it is the same. */
+/* fuzz_checkpoint.c: any bytes as a checkpoint of a net. After an odd first byte they are lines
+ * "key=value" of its metadata. A good checkpoint gets these counters, texts and notes instead of
+ * its own; a key alone is removed. A checkpoint that does not fit changes no counter. One that is
+ * taken has possible counters and sums, and is the same after saving and loading. */
 #include "engine/run/engine.h"
 #include "engine/train/train_notes.h"
 #include "io/safetensors.h"

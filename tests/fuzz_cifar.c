@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a file of CIFAR's records, and as the names of its classes. The first
+/* fuzz_cifar.c: any bytes as a file of CIFAR's records, and as the names of its classes. The first
  * byte chooses CIFAR-10 or CIFAR-100 and whether there are names, the second how many bytes the
- * names have; the rest is the records. What opens has whole records of known classes. */
+ * names have. The rest is the records. A file that opens has whole records of known classes. */
 #include "io/images/data.h"
 #include "tests/fuzz_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a rank's flight record. What is read has its numbers inside their
- * ranges and its events in order; the doctor says something of it, alone and beside a second
- * rank that has the same events. */
+/* fuzz_flight.c: any bytes as a rank's flight record. What is read has its numbers inside their
+ * ranges and its events in order. The doctor has a verdict on it, alone and beside a second rank
+ * with the same events. */
 #include "tests/fuzz_file.h"
 #include "tools/lab/flight_read.h"
 #include "tools/lab/lab.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as the checkpoint of a linear training. Two bytes say how many bytes the
- * first rank's file has, the rest is the second's. What is taken has finite numbers, and written
- * and read again it is the same. */
+/* fuzz_glm_keep.c: any bytes as the checkpoint of a linear training. Two bytes say how many bytes
+ * the first rank's file has, the rest is the second's. A checkpoint that is taken has finite
+ * numbers, and is the same when written and read again. */
 #include "engine/glm/glm_checkpoint.h"
 #include "tests/fuzz_file.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a linear model's text. What is read can be written, and read again it
- * is the same. */
+/* fuzz_glm_model.c: any bytes as a linear model's text. A model that is read can be written, and
+ * read again it is the same. */
 #include "engine/glm/glm_model.h"
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a file of hosts. What is taken are the first words of its lines, one
- * host a line, in their order: nothing out of a comment, nothing out of the middle of a line. The
- * file that reads is part of this one, since the command is no library. */
+/* fuzz_hosts.c: any bytes as a file of hosts. The hosts taken are the first words of its lines, in
+ * their order. None is out of a comment or the middle of a line. The file that reads is part of
+ * this one, since the command is no library. */
 #include "tools/cmd_launch_parts.c"
 #include "tests/fuzz_file.h"
 

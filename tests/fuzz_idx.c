@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as an IDX file, plain or in .gz wrapping. What is accepted must fill
- * exactly the bytes given.
- */
+/* fuzz_idx.c: any bytes as an IDX file, plain or in .gz wrapping. An accepted file must fill
+ * exactly the bytes given. */
 #include "io/images/data_set.h"
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())

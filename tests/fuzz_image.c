@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as an image file, decoded into a small decoder with each number of
- * channels. What is decoded must lie in the decoder, within the limits, and stand being resized.
+/* fuzz_image.c: any bytes as an image file, decoded into a small decoder with each number of
+ * channels. A decoded image must lie in the decoder, within the limits, and stand being resized.
  * Checksums are not compared in this build. */
 #include "io/images/data_set.h"
 

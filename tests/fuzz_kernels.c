@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a pack of compiled kernels, and as a file of their cache. The first
- * byte chooses, by its lowest bit, and whether the records' checksums are made to fit: a checksum
- * stops all that is not written by Gyre, so what lies behind it is reached only so. What opens
- * gives out, for each of its keys, bytes that lie inside; written and read again it is the same. */
+/* fuzz_kernels.c: any bytes as a pack of compiled kernels, or as a file of their cache. The first
+ * byte chooses which, and whether the records' checksums are made to fit. A checksum stops all that
+ * Gyre did not write; only so is the code behind it reached. A pack that opens gives, for each of
+ * its keys, bytes that lie inside. Written and read again it is the same. */
 #include "kernels/cuda/cache.c"
 #include "kernels/cuda/compile.h"
 #include "tests/fuzz_file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as the metrics.csv of a run that goes on. The first byte is the step of
- * its checkpoint, the rest is the file. A file that is taken keeps its whole rows of steps up to
- * that one, and no other, by a second reader; it takes a new row, is drawn, and opens the same once
+/* fuzz_metrics.c: any bytes as the metrics.csv of a resumed run. The first byte is the step of its
+ * checkpoint, the rest is the file. A file that is taken keeps its whole rows of steps up to that
+ * one, and no other, by a second reader. It takes a new row, is drawn, and opens the same once
  * more. */
 #include "engine/train/train_files.h"
 #include "tests/fuzz_file.h"

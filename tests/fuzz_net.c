@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as net text. What is accepted must keep the promises of graph.h that
- * everything behind it builds on: order, shapes that fit together, sizes within the limits, unique
- * names, parameters that belong to their nodes, bounded memory. */
+/* fuzz_net.c: any bytes as net text. An accepted text must keep the promises of graph.h, on which
+ * everything behind it builds. These are: order, shapes that fit together, sizes within the limits,
+ * unique names, parameters that belong to their nodes, bounded memory. */
 #include "engine/text/graph_finish.h"
 #include "engine/text/layer.h"
 

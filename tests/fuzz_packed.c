@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a packed file. What opens must keep its promises: every sample lies
- * inside the bytes, has a class and a name. Checksums are not compared in this build. */
+/* fuzz_packed.c: any bytes as a packed file. A file that opens must keep its promises: every sample
+ * lies inside the bytes, has a class and a name. Checksums are not compared in this build. */
 #include "io/images/data_set.h"
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())

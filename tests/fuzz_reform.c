@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: the papers with which ranks come together again. The first byte chooses: any bytes
- * as a verdict or a card, which are never taken without their code; one of which some bytes are
- * others, with the right code, of which only what makes sense is taken; or with a code of before,
- * which is taken only when no bit is another. The functions are file-local, so the file itself is
- * part of this one. */
+/* fuzz_reform.c: the messages with which ranks come together again. The first byte chooses. Any
+ * bytes come as a verdict or a card, which are never taken without their code. One comes with some
+ * bytes changed and the right code, of which only what makes sense is taken. Or one comes with the
+ * old code, which is taken only when no bit differs. The functions are file-local, so the file
+ * itself is part of this one. */
 #include "net/comm/reform.c"
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as text of rows; the first byte chooses format and settings. What is
- * converted must keep its promises: as many rows and entries as the report says, finite labels and
- * values, ids below the number of features; and what is well formed when it is read strictly gives
- * the same blocks leniently. Pieces of text are short in this build, so that lines begin in one and
- * end in the next. */
+/* fuzz_rows.c: any bytes as text of rows; the first byte chooses format and settings. Converted
+ * rows must keep their promises: as many rows and entries as the report says, finite labels and
+ * values, ids below the number of features. A text that is well formed when read strictly gives the
+ * same blocks leniently. Pieces of text are short in this build, so that lines begin in one and end
+ * in the next. */
 #include "io/rows/rows_text.h"
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a safetensors file. What opens must keep its promises: every tensor
- * lies inside the bytes, is found by its name, and can be read. */
+/* fuzz_safetensors.c: any bytes as a safetensors file. A file that opens must keep its promises:
+ * every tensor lies inside the bytes, is found by its name, and can be read. */
 #include "io/safetensors.h"
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())

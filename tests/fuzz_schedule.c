@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a schedule file, as a cluster file, as a topology. A schedule that is
- * read keeps its limits, can be proved or refused, and is the same when it is printed and read
+/* fuzz_schedule.c: any bytes as a schedule file, as a cluster file, as a topology. A schedule that
+ * is read keeps its limits, can be proved or refused, and is the same when it is printed and read
  * again. */
 #include <stdlib.h>
 #include <string.h>

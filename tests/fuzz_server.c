@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a record of arrivals, and as frames of workers at a server. What a
- * record
- * gives is within its workers and slices. A frame that is taken is one that was sealed for its
- * turn;
- * whatever comes, the ledger keeps its count, and owes nobody twice. */
+/* fuzz_server.c: any bytes as a record of arrivals, and as frames of workers at a server. A
+ * record's entries are within its workers and slices. A frame that is taken was sealed for its
+ * turn. Whatever comes, the ledger keeps its count, and owes no worker twice. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: what comes on a connection of data. The input is a list of acts: a receive or a send
- * is posted, the peer sends a message, a line that is no message, a message's first line with any
- * length, any bytes; one byte on its way is changed; what waits is delivered in pieces. A receive
- * that is done has the bytes of the message that was sent as this one of its tag; memory is
- * bounded; all ends. Codes are true where nothing was changed; the fuzzer's build takes all of
- * them, so there what was changed is only not to break anything. */
+/* fuzz_stream.c: the bytes on a connection of data. The input is a list of acts. A receive or a
+ * send is posted. The peer sends a message, a line that is no message, a message's first line with
+ * any length, or any bytes. One byte on its way is changed; waiting bytes are delivered in pieces.
+ * A receive that is done has the bytes of the message that was sent as this one of its tag. Memory
+ * is bounded; all ends. Codes are true where nothing was changed. The fuzzer's build takes all of
+ * them, so there a change must only break nothing. */
 #include "net/transport/stream.c"
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())

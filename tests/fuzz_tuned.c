@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fuzz target: any bytes as a file of measured block sizes. What is read has rows of sizes inside
- * their ranges; written and read again it has the same rows. */
+/* fuzz_tuned.c: any bytes as a file of measured block sizes. A table that is read has rows of sizes
+ * inside their ranges; written and read again it has the same rows. */
 #include "kernels/op_table.h"
 #include "engine/plan/tuning_file.h"
 #include "tests/fuzz_file.h"

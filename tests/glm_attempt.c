@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Trains a drawn problem through the public interface: rows as arrays or as a block file, in one
- * run or in two, and the model through its file. */
+/* glm_attempt.c: trains a drawn problem through the public interface. Rows are arrays or a block
+ * file, in one run or in two; the model goes through its file. */
 #include "engine/gyre_job.h"
 #include "tests/glm_attempt.h"
 #include "engine/base/clock.h"

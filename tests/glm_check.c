@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Judges a training of a linear model by the exact objective of its weights and by the interval
- * that holds the optimum. */
+/* glm_check.c: judges a training of a linear model by the exact objective of its weights and by the
+ * interval that holds the optimum. */
 #include "tests/glm_check.h"
 
 #define GC_WORK 8e8          /* multiplications for a part's optimum, at most: about a second */

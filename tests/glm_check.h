@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_check.h: what came out of a training beside the truth. A claim that the model does not keep,
- * a refusal without a reason, an end that is called by the wrong name: each gives a sentence. */
+/* glm_check.h: compares the result of a training with the truth. A claim that the model does not
+ * keep, a refusal without a reason, a wrong reason for the end: each gives a sentence. */
 #ifndef GY_GLM_CHECK_H
 #define GY_GLM_CHECK_H
 #include "engine/gyre_glm.h"

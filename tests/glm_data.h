@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_data.h: rows for tests of linear models: a plain reader of svmlight text that trusts its
- * file, random rows, and a feed that hands them out in one or several views. Everything lies in
- * memory of malloc; a test that runs out of it stops with a message. */
+/* glm_data.h: rows for tests of linear models. It has a plain reader of svmlight text that trusts
+ * its file, random rows, and a feed that hands them out in views. Everything lies in memory of
+ * malloc; a test that runs out of it stops with a message. */
 #ifndef GY_GLM_DATA_H
 #define GY_GLM_DATA_H
 #include "engine/base/rng.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* glm_device_ops.h: the kernels of glm.cu op by op on a device, beside plain loops on the host in
- * the same order of rows; each row once; scores and sums. */
+ * the same order of rows. It checks that each row is visited once, scores and sums. */
 #ifndef GY_GLM_DEVICE_OPS_H
 #define GY_GLM_DEVICE_OPS_H
 #include "engine/base/file.h"

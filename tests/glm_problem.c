@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Draws problems for linear models, and writes and reads them as text. What makes a problem hard
- * comes often: columns of very different scales, rows and columns that are there twice, rows
- * without an entry, classes that a plane separates, weights of 0 and 10,000. */
+/* glm_problem.c: draws problems for linear models, and writes and reads them as text. Hard features
+ * come often. These are: columns of very different scales, doubled rows and columns, rows without
+ * an entry, classes that a plane separates, weights of 0 and 10,000. */
 #include "tests/glm_problem.h"
 #include "tests/words.h"
 #include "engine/glm/glm_model.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a linear problem on which something fails smaller: plainer options, fewer rows, columns and
- * entries, shorter numbers. What still fails is the problem from then on. */
+/* glm_shrink.c: makes a linear problem on which something fails smaller: plainer options, fewer
+ * rows, columns and entries, shorter numbers. A problem that still fails is the one from then
+ * on. */
 #include "engine/base/clock.h"
 #include "tests/glm_problem.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The optimum of a linear model by damped Newton steps in long double. Edges, of the hinge loss and
- * of an l1 penalty, are made smooth by logarithmic barriers of weight mu whose inner variables are
- * eliminated in closed form (Boyd and Vandenberghe, "Convex Optimization", 11.3); mu falls until
- * the duality gap is small enough. The gap is that of the dual numbers which the slopes make. Each
- * of its terms is written as a sum of what cannot be negative (the differences of the Fenchel-Young
- * inequality), so that nothing cancels. */
+/* glm_truth.c: the optimum of a linear model by damped Newton steps in long double. The edges of
+ * the hinge loss and of an l1 penalty are smoothed by logarithmic barriers of weight mu. Their
+ * inner variables are eliminated in closed form (Boyd and Vandenberghe, "Convex Optimization",
+ * 11.3). mu falls until the duality gap is small enough. The gap is that of the dual numbers which
+ * the slopes make. Each of its terms is a sum of differences of the Fenchel-Young inequality, which
+ * cannot be negative. So nothing cancels. */
 #include "tests/glm_truth.h"
 #include "engine/gyre_glm.h"
 

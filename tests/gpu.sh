@@ -1,13 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # gpu.sh OUT FOLDER [PART...]: everything that wants a GPU, so that one run tells everything. FOLDER
-# holds gyre, bench_gpu and tests/. Parts: probe head rows nets layers train why peer sanitizer.
-# A part has a time limit and a log of its own, and never stops the next. OUT gets report.txt, which
-# grows line by line, and all.tgz with every log and CSV, made again after each part.
-# Ends with 0, with 1 when anything failed, with 143 when it was stopped; a line of the report has the status of what failed.
-# Variables: GPU_PACK (what './build.sh gpu-pack' made: compiled kernels and images), GPU_DEVICE (cuda),
-# GPU_EACH (one in so many op cases, 32), GPU_ROWS (a pattern of rows, all), GPU_NET and GPU_BATCH (of head and layers, resnet50 and 256),
-# GPU_SECONDS (limits of all parts in per cent, 100).
+# holds gyre, bench_gpu and tests/. Parts: probe head rows nets layers train why peer sanitizer. A
+# part has a time limit and a log of its own, and never stops the next. OUT gets report.txt, which
+# grows line by line, and all.tgz with every log and CSV, made again after each part. Ends with 0,
+# with 1 when anything failed, with 143 when it was stopped; a line of the report has the status of
+# what failed.
+#
+# Variables:
+#     GPU_PACK               what './build.sh gpu-pack' made: compiled kernels and images
+#     GPU_DEVICE             cuda
+#     GPU_EACH               one in so many op cases, 32
+#     GPU_ROWS               a pattern of rows, all
+#     GPU_NET, GPU_BATCH     of head and layers, resnet50 and 256
+#     GPU_SECONDS            limits of all parts in per cent, 100
 set -u
 out=$1
 folder=$2

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# gpu_pack.sh FILE FOLDER WORK IMAGES ARCH: an archive of what gpu.sh would else make or lack on a machine
-# without a network: kernels of the op test and of the nets of gpu_nets.txt, compiled for ARCH, and
-# the images of IMAGES, unpacked; the file arch says for which. FOLDER holds gyre and tests/; WORK is written anew.
+# gpu_pack.sh FILE FOLDER WORK IMAGES ARCH: an archive of what gpu.sh would else make or lack on a
+# machine without a network. It has kernels of the op test and of the nets of gpu_nets.txt, compiled
+# for ARCH, which its file arch names. It has the images of IMAGES, unpacked. FOLDER holds gyre and
+# tests/; WORK is written anew.
 set -eu
 file=$1 folder=$2 work=$3 images=$4 arch=$5
 rm -rf "$work"

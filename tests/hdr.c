@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public headers alone, as strict C99: they bring what they need, twice is the same as once. */
+/* hdr.c: the public headers alone, as strict C99. They bring what they need; twice is the same as
+ * once. */
 #include "engine/gyre_glm.h"
 #include "engine/gyre.h"
 #include "engine/gyre_glm.h"

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""machine_code.py [--csv FILE] NAME=GYRE[,CACHE]...: instructions of the wgmma convolutions of ResNet-50
-(bf16, batch 256, sm_90), counted in what nvdisasm shows, and the milliseconds a step that they predict.
+"""machine_code.py [--csv FILE] NAME=GYRE[,CACHE]...: counts instructions of the wgmma convolutions
+of ResNet-50 (bf16, batch 256, sm_90), as nvdisasm shows them. It predicts the milliseconds of a
+step.
 
 Each NAME is a build of the command, the older first: a mend's row stands between two of them. One
-kernel stands for its kind: op, width of a tile, added to or not. No GPU is needed. The model is that
-of docs/measured.md: 132 multiprocessors at 1.75 GHz, matrix units at 790 TFLOP/s, tiles from L2 at
-8.3 TB/s, an issue rate of 0.7, whole waves of weight gradients. nvdisasm: of PATH, or NVDISASM."""
+kernel stands for its kind: op, width of a tile, added to or not. No GPU is needed. The model is
+that of docs/measured.md: 132 multiprocessors at 1.75 GHz, matrix units at 790 TFLOP/s, tiles from
+L2 at 8.3 TB/s. An issue rate of 0.7 and whole waves of weight gradients complete it. nvdisasm: of
+PATH, or NVDISASM."""
 import csv
 import os
 import re

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""mutants.py LINES SEED COUNT: asks whether the tests would notice a mistake. In a scratch copy of the tree, where build.sh starts it, it makes
-one small random change at a time in a source of the library, compiles that file and runs the tests that execute the line, the
-fastest first, until one fails. LINES is what tests/run_coverage.sh left: a file for each test, 'file:line:count:branches'. A mutant is CAUGHT
-by a test, or SURVIVED: then a person judges whether the change makes no difference or a test is missing. One that does not compile, or
-whose machine code is the same, does not count. The same sources and SEED give the same mutants.
-Variables, as build.sh sets them: DIR, FCC, FLAGS, KERNEL_FLAGS, LINK, LIBS, SOURCE_ID, SUITE."""
+"""mutants.py LINES SEED COUNT: asks whether the tests would notice a mistake. build.sh starts it in
+a scratch copy of the tree. It makes one small random change at a time in a source of the library
+and compiles that file. Then it runs the tests that execute the line, the fastest first, until one
+fails. LINES is what tests/run_coverage.sh left: a file for each test, 'file:line:count:branches'. A
+mutant is CAUGHT by a test, or SURVIVED: then a person judges whether the change makes no difference
+or a test is missing. One that does not compile, or whose machine code is the same, does not count.
+The same sources and SEED give the same mutants. Variables, as build.sh sets them: DIR, FCC, FLAGS,
+KERNEL_FLAGS, LINK, LIBS, SOURCE_ID, SUITE."""
 import collections
 import os
 import random

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is drawn for a net: weights, samples, labels, options; and the parts of its answer. */
+/* net_case.c: draws weights, samples, labels and options for a net, and holds the parts of its
+ * answer. */
 #include "tests/net_case.h"
 
 #define CASE_PADDED 15 /* percent of nets that get fewer samples than they were opened for */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* net_case.h: a net beside its truth. A case is a net with all that is drawn for it; its answer is
+/* net_case.h: a net beside its truth. A case is a net with all that is drawn for it. Its answer is
  * every number that a net gives: gradients, running statistics, scores and losses, in training and
  * in evaluation. */
 #ifndef GY_NET_CASE_H

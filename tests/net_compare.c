@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares what the engine gives with the interpreter. How far they may differ is measured: the
- * interpreter runs once more with every value rounded at random. A few times what that does is
- * allowed. */
+/* net_compare.c: compares the engine's numbers with the interpreter's. How far they may differ is
+ * measured: the interpreter runs once more with every value rounded at random. A few times that
+ * difference is allowed. */
 #include "tests/net_case.h"
 
 /* Numbers are rounded to so many parts of a value: f32 has 24 bits, bf16 8. Transforms of

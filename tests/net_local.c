@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks of one process: posted sends and receives lie in lists, one a receiving rank, and the
- * receiver's progress pairs the first send of a (sender, tag) with the first receive. A send is
+/* net_local.c: ranks of one process. Posted sends and receives lie in lists, one a receiving rank.
+ * The receiver's progress pairs the first send of a (sender, tag) with the first receive. A send is
  * over when its bytes were copied, as in a rendezvous. */
 #include <pthread.h>
 

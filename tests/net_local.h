@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* net_local.h: ranks of one process. Deliveries wait for a seeded number of progress calls, so that
+/* net_local.h: ranks of one process. Deliveries wait for a seeded number of progress calls. So
  * every order that a network allows can happen, and happens again with the same seed while one
  * thread drives all ranks. Any ends may be used by threads of their own. */
 #ifndef GY_NET_LOCAL_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs a net in the engine: gives it weights and samples, collects every number that comes out. */
+/* net_run.c: runs a net in the engine: gives it weights and samples, collects every number that
+ * comes out. */
 #include "tests/net_case.h"
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The interpreter of the graph. A layer kind is one function, forward and back; the table is at the
- * end. */
+/* net_truth.c: the interpreter of the graph. A layer kind is one function, forward and back; the
+ * table is at the end. */
 #include "tests/net_truth.h"
 #include "engine/base/rng.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* net_truth.h: an interpreter of the graph, the truth of whole nets: one layer after the other as
- * its definition says, in double, and back by the chain rule. Nothing is fused, planned or made
- * again. It reads the graph of a net text and draws dropout's words; it calls no kernel, plan or
- * emitter.
+/* net_truth.h: an interpreter of the graph, the truth of whole nets. It runs one layer after the
+ * other as its definition says, in double, and back by the chain rule. Nothing is fused, planned or
+ * recomputed. It reads the graph of a net text and draws dropout's words; it calls no kernel, plan
+ * or emitter.
  *
  *     truth_open(&t, &graph, 8);  t.param[0][3] = .5;
  *     truth_forward(&t, &batch, 1);  truth_backward(&t); */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* op_case.h: one case of the op test: an op, its shapes and options; and the memory that it works
- * on: each tensor once in float (or bf16) for the kernel, once in double for the truth, the former
- * between guard zones. */
+/* op_case.h: one case of the op test: an op, its shapes and options, and its memory. Each tensor
+ * lies there once in float (or bf16) for the kernel, between guard zones, and once in double for
+ * the truth. */
 #ifndef GY_OP_CASE_H
 #define GY_OP_CASE_H
 #include "engine/base/half.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* op_cover.h: what of the CUDA kernels has been executed. Four lists are kept: every row of the
- * variant tables on every class of architectures with every type that it serves; every way in which
- * a row cuts its work (which kernels it launches, which tile and vector sizes it asks for); every
- * kernel that stands in a source; every word of the dialect that several threads say together. For
- * each entry of the first two a case of the op table is chosen that executes it, at random but for
- * its size. */
+/* op_cover.h: records which CUDA kernels were executed, in four lists. The first has every row of
+ * the variant tables on every class of architectures with every type that it serves. The second has
+ * every way in which a row cuts its work: which kernels it launches, which tile and vector sizes it
+ * asks for. The others have every kernel in a source, and every word of the dialect for several
+ * threads. For each entry of the first two a case of the op table is chosen that executes it, at
+ * random except for its size. */
 #ifndef GY_OP_COVER_H
 #define GY_OP_COVER_H
 #include "kernels/cuda/cuda_state.h"

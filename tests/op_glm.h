@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* op_glm.h: the kernels of linear models in the test of the op table: they stand in a table of
+/* op_glm.h: the kernels of linear models in the test of the op table. They stand in a table of
  * their own and have no cases there (t_cuda_glm tests what they compute). Here all of them are
  * compiled, for any architecture, and run once each. */
 #ifndef GY_OP_GLM_H

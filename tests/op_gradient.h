@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* op_gradient.h: backward ops against central differences, in double, on the references. The loss
- * is a fixed random projection of the output; its derivative by an input is compared with (L(x + e)
+ * is a fixed random projection of the output. Its derivative by an input is compared with (L(x + e)
  * - L(x - e)) / 2e. Where a function has a kink, inputs keep away from it: activations at 0 and 6,
  * max pooling at equal cells. */
 #ifndef GY_OP_GRADIENT_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* op_half.h: the cases once more on bf16: all of the ops with kernels of their own for it, a third
- * of the others. Left out is what bf16 has no room for: denormals, which the processor's pair
- * products take as zero. */
+ * of the others. Denormals are left out: bf16's pair products take them as zero. */
 #ifndef GY_OP_HALF_H
 #define GY_OP_HALF_H
 #include "tests/op_cases.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* options.h: options of training as a table, combinations of them by number, and a training with
- * one of them: what each rank leaves behind after every step. */
+ * one of them. Each rank leaves behind its numbers after every step. */
 #ifndef GY_OPTIONS_H
 #define GY_OPTIONS_H
 #include "engine/gyre.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ranks left beside the truth, number by number. */
+/* options_judge.c: compares each number that ranks left with the truth. */
 #include <math.h>
 
 #include "tests/options.h"

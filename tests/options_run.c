@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A training with a combination of options: batches, ranks as processes, and after every step a
- * second net that goes on from a file, as somebody would whose run was interrupted then. */
+/* options_run.c: a training with a combination of options: batches, and ranks as processes. After
+ * every step a second net continues from a file, as after an interruption. */
 #include "engine/gyre_job.h"
 #include "tests/options.h"
 #include "tests/glm_ranks.h"

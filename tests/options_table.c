@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of options: what there is, how it is written and drawn, and what cannot go together. */
+/* options_table.c: the table of options: what there is, how it is written and drawn, and what
+ * cannot go together. */
 #include "tests/options.h"
 #include "tests/t.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Draws nets. A net grows by motifs: a layer, or a few that belong together. Each begins at a value
- * and returns the one that goes on; what is left over is brought together before the loss. Sizes
- * are bounded by a budget, which the batch divides. */
+/* random_net.c: draws nets. A net grows by motifs: a layer, or a few that belong together. Each
+ * begins at a value and returns the one that goes on. Values left over are brought together before
+ * the loss. Sizes are bounded by a budget, which the batch divides. */
 #include "tests/random_net.h"
 #include "kernels/op_table.h"
 

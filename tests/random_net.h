@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* random_net.h: nets drawn at random, as texts: every layer in any legal order, and the company
- * that fusion and recomputation look for more often than chance would bring it. And the way back: a
- * net that fails, made as small as it still fails. */
+/* random_net.h: nets drawn at random, as texts. They have every layer in any legal order. What
+ * fusion and recomputation look for comes more often than by chance. The way back makes a net that
+ * fails as small as it still fails. */
 #ifndef GY_RANDOM_NET_H
 #define GY_RANDOM_NET_H
 #include "engine/text/graph.h"

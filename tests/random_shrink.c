@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a net that fails smaller. The net's graph is written as text again, each time with one
- * thing changed; what is legal and still fails is the net from then on. */
+/* random_shrink.c: makes a net that fails smaller. It writes the net's graph as text again, each
+ * time with one thing changed. A text that is legal and still fails is the net from then on. */
 #include "engine/plan/emit.h"
 #include "tests/random_net.h"
 #include "tests/words.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The references once more, in double: the truth that every kernel is measured against (declared in
- * op_case.h). */
+/* ref_double.c: the references once more, in double: the truth against which every kernel is
+ * measured (declared in op_case.h). */
 #define GY_REAL double
 #define GY_REF(name) ref_##name##_f64
 #define GY_REF_TABLE op_truth_table

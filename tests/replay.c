@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs a fuzz target over stored inputs without a fuzzer: `fuzz_x FOLDER` takes every file of the
- * folder, and of each also cuts and changes that a fixed generator makes, the same in every run. A
- * target that accepts everything without a crash passes; the closing line counts stored files. */
+/* replay.c: runs a fuzz target over stored inputs without a fuzzer. `fuzz_x FOLDER` takes every
+ * file of the folder, and also cuts and changes of each that a fixed generator makes, the same in
+ * every run. A target that accepts everything without a crash passes; the closing line counts
+ * stored files. */
 #include "engine/base/base.h"
 #include <dirent.h>
 #include <sys/stat.h>

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_amalgamation.sh quick|full: the library as one file, profile all (run_profile.sh has the others).
-# It must be the same bytes each time, compile with one plain line, export only gyre_ names, and carry the
-# test programs that were built in $DIR: those are linked once against its object with GY_INT empty, so that
-# they see internal functions. full: all of them, and every compiler and level of optimisation.
-# Variables: CC, DIR, BUILD, SOURCE_ID, SOURCES (the library's files).
+# run_amalgamation.sh quick|full: the library as one file, profile all (run_profile.sh has the
+# others). It must be the same bytes each time, compile with one plain line, and export only gyre_
+# names. It must carry the test programs that were built in $DIR. Those are linked once against its
+# object with GY_INT empty, so that they see internal functions. full: all of them, and every
+# compiler and level of optimisation. Variables: CC, DIR, BUILD, SOURCE_ID, SOURCES (the library's
+# files).
 set -u
 . tests/uses.inc
 extent=$1

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_check.sh FOLDER: tools/check.sh must find what breaks a rule of the tree. In copies of the tree one thing is planted at a time;
-# the rule that is named must fail, and without it every rule passes. FOLDER is a flavour's, with libgyre.a and obj.
+# run_check.sh FOLDER: tools/check.sh must find what breaks a rule of the tree. In copies of the
+# tree one thing is planted at a time; the rule that is named must fail, and without it every rule
+# passes. FOLDER is a flavour's, with libgyre.a and obj.
 set -u
 flavour=$(cd "$1" && pwd)
 scratch=$(mktemp -d)

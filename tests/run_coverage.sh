@@ -1,9 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_coverage.sh FOLDER COUNTERS: what a suite in the flavour `coverage` ran of the library and the command. COUNTERS has a folder for each
-# program, FOLDER the flavour's objects. Writes into FOLDER: lines/PROGRAM ('file:line:count:branches' of every line with code; a branch is 1
-# where it was taken), files.txt (a row for each file), uncovered.txt (lines that nothing ran) and branches.txt (lines that were run,
-# with a branch that was never taken). Prints the table by folder. It fails only when there are no counters.
+# run_coverage.sh FOLDER COUNTERS: what a suite in the flavour `coverage` ran of the library and the
+# command. COUNTERS has a folder for each program, FOLDER the flavour's objects. It prints the table
+# by folder and writes into FOLDER:
+#     lines/PROGRAM   'file:line:count:branches' of every line with code; a branch is 1 where taken
+#     files.txt       a row for each file
+#     uncovered.txt   lines that nothing ran
+#     branches.txt    lines that were run, with a branch that was never taken
+# It fails only when there are no counters.
 set -eu
 LC_ALL=C
 export LC_ALL

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# gyre net doctor on ten kinds of stalls, planted into jobs of three ranks of one host, each with more than one guilty rank, and, as root, into jobs of
-# four hosts in network namespaces with clocks of their own way: a link of the data's network that is cut, a host that cannot be reached, a rank that
-# stands still or is gone. The guilty rank and the cause must be named in nine of ten at least; what was not is printed.
-# run_doctor.sh GYRE
+# gyre net doctor on ten kinds of stalls, planted into jobs of three ranks of one host, each with
+# more than one guilty rank. As root they are also planted into jobs of four hosts in network
+# namespaces with clocks of their own. There a link of the data's network is cut, a host cannot be
+# reached, a rank stands still or is gone. It must name the guilty rank and the cause in nine of ten
+# at least; the others are printed. run_doctor.sh GYRE
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 . "$(dirname "$0")/stalls.inc"

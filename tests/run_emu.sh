@@ -1,10 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_emu.sh FOLDER: everything that the CUDA emulator can prove, in processes of their own, JOBS at a time. The op table with every row of the
-# variant table on every class of architectures; one training step of every net of the zoo, all its layers, beside the CPU. The emulator itself:
-# planted faults, then the same with the emulator built with AddressSanitizer and UBSan, and with kernels under ThreadSanitizer, which must
-# name file and line of a missing barrier. FOLDER holds the tests of the default flavour; ASAN and TSAN those of the emulator alone in these
-# flavours, or are empty. Variables: BUILD, TALLY, LOGS, JOBS, TSAN_RUNNER (starts programs of TSAN), EACH (one in so many cases of the table).
+# run_emu.sh FOLDER: everything that the CUDA emulator can prove, in processes of their own, JOBS at
+# a time. The op table runs with every row of the variant table on every class of architectures.
+# Every net of the zoo makes one training step, all its layers, beside the CPU. Then the emulator
+# itself: planted faults, then the same with the emulator built with AddressSanitizer and UBSan, and
+# with kernels under ThreadSanitizer. That must name file and line of a missing barrier. FOLDER
+# holds the tests of the default flavour; ASAN and TSAN those of the emulator alone in these
+# flavours, or are empty. Variables: BUILD, TALLY, LOGS, JOBS, TSAN_RUNNER (starts programs of
+# TSAN), EACH (one in so many cases of the table).
 set -eu
 folder=$1
 here=$(dirname "$0")

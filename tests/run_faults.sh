@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Random moments: a rank of a training run is killed (kill -9) or stopped (SIGSTOP) between its start and its end. Every other rank ends
-# within five seconds, all with the same sentence, which names it; 'gyre launch --restarts' goes on from the last checkpoint, and the run ends
-# with the file of an undisturbed one; a job that is suspended as a whole goes on. Runs of 2, 3 and 4 ranks
-# on one host, and of two hosts with two ranks each (network namespaces, as root). Then a rank with another net, and one with another key.
-# run_faults.sh GYRE [MOMENTS]. Variables: SEED (of the moments; printed), SHAPES (of the jobs), STEPS, GYRE_TEST_DATA (CIFAR-10 and ResNet-20
-# instead of a small net).
+# Random moments: a rank of a training run is killed (kill -9) or stopped (SIGSTOP) between its
+# start and its end. Every other rank ends within five seconds, all with the same sentence, which
+# names it. 'gyre launch --restarts' continues from the last checkpoint, and the run ends with the
+# file of an undisturbed one. A job that is suspended as a whole continues. Runs have 2, 3 and 4
+# ranks on one host, and two hosts with two ranks each (network namespaces, as root). Then a rank
+# with another net, and one with another key. run_faults.sh GYRE [MOMENTS]. Variables: SEED (of the
+# moments; printed), SHAPES (of the jobs), STEPS, GYRE_TEST_DATA (CIFAR-10 and ResNet-20 instead of
+# a small net).
 . "$(dirname "$0")/e2e.inc"
 . "$(dirname "$0")/hosts.inc"
 GYRE=$1

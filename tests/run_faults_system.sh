@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The command on a machine that fails: the n-th system call of each kind gives an error, memory is limited, the process is killed. A run then ends with
-# the result of an undisturbed one, or with a sentence and an exit code, and in no case with a signal. No file under a final name is less than whole, no
-# checkpoint that was there is lost, nothing half written is left, and the run, resumed, ends with the bits and rows of one that nobody disturbed.
-# run_faults_system.sh GYRE. Variables: SEED (of the moments of kills; printed), KILLS (20), CALLS (at most so many of a kind in a scenario; 10), STEPS (of
-# memory limits in a scenario; 20). Needs strace for the calls, and a shell whose ulimit knows -v.
+# The command on a machine that fails: the n-th system call of each kind gives an error, memory is
+# limited, the process is killed. A run then ends with the result of an undisturbed one, or with a
+# sentence and an exit code, never with a signal. No file under a final name is less than whole, no
+# earlier checkpoint is lost, nothing half written is left. The resumed run ends with the bits and
+# rows of an undisturbed one. run_faults_system.sh GYRE. Variables: SEED (of the moments of kills;
+# printed), KILLS (20), CALLS (most of a kind in a scenario; 10), STEPS (of memory limits in a
+# scenario; 20). Needs strace, and a shell whose ulimit knows -v.
 . "$(dirname "$0")/e2e.inc"
 case $1 in /*) GYRE=$1 ;; *) GYRE=$PWD/$1 ;; esac
 SEED=${SEED:-$(date +%s)}

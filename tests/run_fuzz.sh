@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_fuzz.sh SECONDS TARGET: one fuzz target on a copy of its corpus. What it finds stays in $DIR/found/TARGET; a crash is
-# one failure, shown with the file that makes it. Variables: DIR, TALLY.
+# run_fuzz.sh SECONDS TARGET: one fuzz target on a copy of its corpus. What it finds stays in
+# $DIR/found/TARGET; a crash is one failure, shown with the file that makes it. Variables: DIR,
+# TALLY.
 seconds=$1
 target=$2
 new=$DIR/found/$target

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A linear training that is killed at random moments, again and again, and resumed: it ends at the objective of a run that nobody disturbed; also when another
-# number of ranks goes on, and when a rank is killed. Checkpoints of other rows and other settings are refused by name.
-# run_glm_kill.sh GYRE. Variables: KILLS (default 15), SEED (of the moments).
+# A linear training that is killed at random moments, again and again, and resumed. It ends at the
+# objective of an undisturbed run, also when another number of ranks resumes it, and when a rank is
+# killed. Checkpoints of other rows and other settings are refused by name. run_glm_kill.sh GYRE.
+# Variables: KILLS (default 15), SEED (of the moments).
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 KILLS=${KILLS:-15}

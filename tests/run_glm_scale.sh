@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Linear models beyond one process. Rows that take five times the memory which a process may have train to the optimum that they have in memory, and an
-# epoch takes hardly longer than the longer one of reading and training. Two and four ranks, in shared memory, over loopback and on hosts in namespaces,
-# reach the optimum of one: sums, passes and seconds until the gap is 1e-3, printed.
-# run_glm_scale.sh GYRE [stream|ranks]. Variables: ROWS (of the set that does not fit, default 2500000), SMALL (of the set for ranks, default 300000),
-# KEEP (a folder for the traces), GYRE_TEST_DATA.
+# Linear models beyond one process. Rows that need five times the memory of a process train to the
+# same optimum as in memory. An epoch takes hardly longer than the longer one of reading and
+# training. Two and four ranks, in shared memory, over loopback and on hosts in namespaces, reach
+# the optimum of one. Sums, passes and seconds until the gap is 1e-3 are printed. run_glm_scale.sh
+# GYRE [stream|ranks]. Variables: ROWS (of the set that does not fit, default 2500000), SMALL (of
+# the set for ranks, default 300000), KEEP (a folder for the traces), GYRE_TEST_DATA.
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 ROWS=${ROWS:-2500000}

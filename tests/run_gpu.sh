@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_gpu.sh FOLDER: gpu.sh rehearsed on the emulator with planted faults: a kernel that never ends, one
-# that spoils the device at once or in the middle of training, one that does nothing, a library that is missing
-# or of another version, no compiler, an archive that is damaged, cut or of another architecture, a pack of kernels
-# that is cut or of another architecture.
-# The report must name each, and what is not planted must have run. FOLDER holds gyre and tests/.
+# run_gpu.sh FOLDER: gpu.sh rehearsed on the emulator with planted faults. A kernel never ends, or
+# spoils the device at once or in the middle of training, or does nothing. A library is missing or
+# of another version; there is no compiler. An archive is damaged, cut or of another architecture,
+# or a pack of kernels is cut or of another architecture. The report must name each, and the other
+# parts must have run. FOLDER holds gyre and tests/.
 set -u
 folder=$1
 here=$(dirname "$0")

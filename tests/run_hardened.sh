@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_hardened.sh FOLDER-OF-OBJECTS PRODUCT...: what guards the products, read out of the files themselves. Each is loaded at any
-# address, has read-only tables of addresses that are filled at its start, no executable stack and no search path of its own; code
-# outside kernels/cpu checks its stack and the bounds of copies.
+# run_hardened.sh FOLDER-OF-OBJECTS PRODUCT...: what guards the products, read out of the files
+# themselves. Each is loaded at any address. It has read-only tables of addresses that are filled at
+# its start, no executable stack and no search path of its own. Code outside kernels/cpu checks its
+# stack and the bounds of copies.
 set -u
 objects=$1
 shift

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_headers.sh FOLDER VERSION...: t_cuda_api beside the headers of these versions of CUDA (11.8, 12.0, 12.9, 13.0), which come
-# from PyPI and stay in FOLDER. In C11, where the headers say what a tensor map's boundary is. Variables: CC, GYRE_NO_INSTALL.
+# run_headers.sh FOLDER VERSION...: t_cuda_api beside the headers of these versions of CUDA (11.8,
+# 12.0, 12.9, 13.0), which come from PyPI and stay in FOLDER. In C11, where the headers say what a
+# tensor map's boundary is. Variables: CC, GYRE_NO_INSTALL.
 set -u
 folder=$1
 shift

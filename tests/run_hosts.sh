@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Four hosts on one machine: network namespaces with links of limited rate through a bridge, each with process, memory and name spaces of its
-# own, two ranks on each. Every algorithm gives right sums; training gives the bits of eight ranks of one host; hosts with
-# unequal ranks; whoever is lost ends all. Needs root.   run_hosts.sh GYRE. Variable: RATE (of a link, default 400mbit).
+# Four hosts on one machine with two ranks on each: network namespaces with links of limited rate
+# through a bridge. Each has process, memory and name spaces of its own. Every algorithm gives right
+# sums, and training gives the bits of eight ranks of one host. Hosts may have unequal ranks; a lost
+# rank ends all. Needs root. run_hosts.sh GYRE. Variable: RATE (of a link, default 400mbit).
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 . "$(dirname "$0")/hosts.inc"

@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Parameter servers over four hosts in network namespaces: two workers with one and two servers, each on a host of its own, and two
-# ranks on each host, have the bits of one process, over TCP and UCX; a worker that is lost, also the one that tests and saves, is named and
-# the others go on; without a server nobody does. Needs root.   run_hosts_servers.sh GYRE. Variable: RATE (of a link, default 400mbit).
+# Parameter servers over four hosts in network namespaces, over TCP and UCX. Two workers with one
+# and two servers, each on a host of its own, have the bits of one process. So do two ranks on each
+# host. A lost worker, also the one that tests and saves, is named and the others continue; without
+# a server none does. Needs root. run_hosts_servers.sh GYRE. Variable: RATE (of a link, default
+# 400mbit).
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 . "$(dirname "$0")/hosts.inc"

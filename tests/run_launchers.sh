@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Ranks that are started by other means: Open MPI's mpirun, MPICH's Hydra, torchrun's variables, a real Slurm (munge, slurmctld and two slurmd on this machine,
-# all in a folder of their own), and 'gyre launch --hosts' through a real sshd, on this host and, as root, on two hosts in network namespaces.
-# Each trains to the bits that 'gyre launch' reaches, on ranks of one host and, with GYRE_ALLREDUCE=flat/, through the network between ranks
-# that count as hosts; a rank that fails ends the job. What is not installed is skipped.
-# run_launchers.sh GYRE
+# Ranks that are started by other means: Open MPI's mpirun, MPICH's Hydra, torchrun's variables, a
+# real Slurm. Slurm is munge, slurmctld and two slurmd on this machine, all in a folder of their
+# own. Also 'gyre launch --hosts' through a real sshd, on this host and, as root, on two hosts in
+# network namespaces. Each trains to the bits of 'gyre launch', on ranks of one host. With
+# GYRE_ALLREDUCE=flat/ it does so through the network between ranks that count as hosts. A rank that
+# fails ends the job. A launcher that is not installed is skipped. run_launchers.sh GYRE
 . "$(dirname "$0")/e2e.inc"
 . "$(dirname "$0")/hosts.inc"
 . "$(dirname "$0")/strike.inc"

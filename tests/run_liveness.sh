@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Alive, late and lost are told apart, in full: schedules at random, a rank that is 13 seconds late, one that hangs, jobs under a flood of strangers;
-# and hosts in network namespaces with a network of their own for data, of which one is taken down, or its system drops what comes, while control
-# goes on. The second part needs root.   run_liveness.sh GYRE TESTS.   TESTS: the folder of the test programs. Variables: CASES, SEED.
+# Alive, late and lost are told apart, in full. Schedules are random; one rank is 13 seconds late,
+# one hangs, jobs run under a flood of strangers. Then hosts in network namespaces have a network of
+# their own for data. One is taken down, or its system drops what comes, while control continues.
+# The second part needs root. run_liveness.sh GYRE TESTS. TESTS: the folder of the test programs.
+# Variables: CASES, SEED.
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 TESTS=$2

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_memory.sh DIR: the whole sweep of failing allocations, of a build with AddressSanitizer and UndefinedBehaviorSanitizer (DIR/tests/t_no_memory):
-# every n-th alone, and it with all later ones, over every corpus as it is and changed. A leak is a failure.
+# run_memory.sh DIR: the whole sweep of failing allocations, in a build with AddressSanitizer and
+# UndefinedBehaviorSanitizer (DIR/tests/t_no_memory). Every n-th fails alone, and with all later
+# ones, over every corpus as it is and changed. A leak is a failure.
 set -u
 dir=$1
 log=$dir/no_memory.log

@@ -1,13 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_nvrtc.sh quick|full FOLDER: proof by compilation, by CUDA's own compiler. quick: a sample of the op table for sm_80 and sm_90, and a
-# small net. full: every row of the variant table with every type and every way to cut, for every architecture from sm_75 to sm_121,
-# and with older compilers from PyPI (12.9, 11.8) in $BUILD/nvrtc, when they can be fetched, for sm_60 and sm_70; then whole nets.
-# What fails: a kernel that does not compile, a row that was not compiled though it serves the architecture, a convolution that spills
-# registers, and the compiler's remark that products were serialised or register shares ignored; and a declaration of CUDA's that
-# differs from Gyre's mirror (run_headers.sh). A list of what was compiled, row by
-# architecture, ends in $BUILD/nvrtc/compiled.txt. Compiled kernels stay in $BUILD/nvrtc/cache: a second run takes what has not changed.
-# FOLDER holds gyre and tests/t_ops_cuda. Variables: BUILD, GYRE_NO_INSTALL.
+# run_nvrtc.sh quick|full FOLDER: proof by compilation, by CUDA's own compiler. quick: a sample of
+# the op table for sm_80 and sm_90, and a small net. full: every row of the variant table with every
+# type and every way to cut, for every architecture from sm_75 to sm_121. Older compilers from PyPI
+# (12.9, 11.8) in $BUILD/nvrtc, when they can be fetched, do so for sm_60 and sm_70. Then whole
+# nets.
+#
+# A kernel that does not compile fails. So does a row that was not compiled though it serves the
+# architecture, and a convolution that spills registers. So does the compiler's remark that products
+# were serialised or register shares ignored, and a declaration of CUDA's that differs from Gyre's
+# mirror (run_headers.sh). A list of what was compiled, row by architecture, ends in
+# $BUILD/nvrtc/compiled.txt. Compiled kernels stay in $BUILD/nvrtc/cache: a second run takes what
+# has not changed. FOLDER holds gyre and tests/t_ops_cuda. Variables: BUILD, GYRE_NO_INSTALL.
 set -u
 extent=$1
 folder=$2

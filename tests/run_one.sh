@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_one.sh NAME COMMAND...: runs one test program and adds 'passed failed skipped' from its closing line to the file $TALLY.
-# A crash, a time-out, or a program without a closing line is one failure. Shows the whole output only when something failed.
-# Variables: TALLY, LOGS (folder of outputs), LIMIT (seconds, default 900), COUNTERS (where a coverage build leaves what it counts, or empty).
+# run_one.sh NAME COMMAND...: runs one test program and adds 'passed failed skipped' from its
+# closing line to the file $TALLY. A crash, a time-out, or a program without a closing line is one
+# failure. Shows the whole output only when something failed. Variables: TALLY, LOGS (folder of
+# outputs), LIMIT (seconds, default 900), COUNTERS (where a coverage build leaves what it counts, or
+# empty).
 name=$1
 shift
 log=$LOGS/$name.log

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_profile.sh core|nets|glm quick|full: a profile of the library as one file. It compiles without a warning, needs nothing but the C
-# library, exports gyre_ names alone, and has nothing of what it is made without. full: by every compiler and level, with the time
-# of -O2 and the size of its code. core also trains a net from arrays, with real images where they are.
-# Variables: CC, BUILD, SOURCE_ID, SOURCES (the profile's files), MNIST (folder of Fashion-MNIST's files).
+# run_profile.sh core|nets|glm quick|full: a profile of the library as one file. It compiles without
+# a warning, needs nothing but the C library, exports gyre_ names alone, and has nothing of what it
+# is made without. full: by every compiler and level, with the time of -O2 and the size of its code.
+# core also trains a net from arrays, with real images where they are. Variables: CC, BUILD,
+# SOURCE_ID, SOURCES (the profile's files), MNIST (folder of Fashion-MNIST's files).
 set -u
 . tests/uses.inc
 profile=$1

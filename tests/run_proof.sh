@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_proof.sh FOLDER [NAME...]: the proofs of the table tests/proof/bounds by CBMC 6, each once on the source as it is, which must hold, and once with the
-# table's planted mistake, which must not. FOLDER keeps what is made. CBMC is $GYRE_CBMC (a folder with cbmc, goto-cc, goto-instrument, kissat), that of
-# PATH, or on Debian as root Debian 13's, unpacked into FOLDER/cbmc without touching the system; without any all proofs are skipped.
-# Variables: JOBS (at most 2 proofs at a time), LIMIT (seconds of a processor a run, default 300), GYRE_NO_INSTALL=1 (unpacks nothing).
+# run_proof.sh FOLDER [NAME...]: the proofs of the table tests/proof/bounds by CBMC 6. Each runs
+# once on the source as it is, which must hold, and once with the table's planted mistake, which
+# must not. FOLDER keeps what is made. CBMC is $GYRE_CBMC (a folder with cbmc, goto-cc,
+# goto-instrument, kissat), or that of PATH. On Debian as root it may be Debian 13's, unpacked into
+# FOLDER/cbmc without touching the system. Without any all proofs are skipped. Variables: JOBS (at
+# most 2 proofs at a time), LIMIT (seconds of a processor a run, default 300), GYRE_NO_INSTALL=1
+# (unpacks nothing).
 set -eu
 export LC_ALL=C
 TABLE=tests/proof/bounds

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# ResNet-20 on the real CIFAR-10 images by one, two and four processes with --shards 4: their final checkpoints are the same file, and so is
-# that of a run which other numbers of processes began. Then what two processes of one thread gain over one.
-# run_ranks.sh GYRE. Variables: GYRE_TEST_DATA (folder with images/cifar10-jpeg.tar.gz, or with cifar10/ unpacked), STEPS.
+# ResNet-20 on the real CIFAR-10 images by one, two and four processes with --shards 4. Their final
+# checkpoints are the same file, and so is that of a run which other numbers of processes began.
+# Then it prints what two processes of one thread gain over one. run_ranks.sh GYRE. Variables:
+# GYRE_TEST_DATA (folder with images/cifar10-jpeg.tar.gz, or with cifar10/ unpacked), STEPS.
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 STEPS=${STEPS:-40}

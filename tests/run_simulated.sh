@@ -1,11 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The simulator beside the clock: hosts on one machine (network namespaces, links of limited rate through a bridge), sums over them by several
-# algorithms and sizes, and the same schedules simulated on a cluster file that describes those links. The file knows the links' rate less
-# what headers take, the bucket of their limiter, and the time of a message, which one further case gives: a small sum. Nothing is
-# fitted to the cases themselves. Each must agree within LIMIT per cent. Trees and doubling over four hosts are left out: there sums that
-# follow each other overlap or get in each other's way (measured 0.9 to 1.4 times one simulated sum). Needs root.
-#     run_simulated.sh GYRE [OUT.csv]    Variables: RATES (of the links, mbit), LIMIT, TRIES, ROUNDS, MACHINE, COMMIT
+# The simulator beside the clock. Hosts on one machine (network namespaces, links of limited rate
+# through a bridge) make sums by several algorithms and sizes. The same schedules are simulated on a
+# cluster file that describes those links. The file knows the links' rate less what headers take and
+# the bucket of their limiter. It also has the time of a message, which one further case gives: a
+# small sum. Nothing is fitted to the cases themselves. Each must agree within LIMIT per cent. Trees
+# and doubling over four hosts are left out. There sums that follow each other overlap or delay each
+# other (measured 0.9 to 1.4 times one simulated sum). Needs root.
+#     run_simulated.sh GYRE [OUT.csv]
+#     Variables: RATES (of the links, mbit), LIMIT, TRIES, ROUNDS, MACHINE, COMMIT
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
 csv=${2:-$TMP/simulated.csv}

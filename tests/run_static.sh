@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_static.sh COMMAND: the static command without CUDA and UCX. It is under 3 MB stripped, needs no library, and works
-# in a root folder that holds nothing but itself and busybox (root only; skipped otherwise).
+# run_static.sh COMMAND: the static command without CUDA and UCX. It is under 3 MB stripped and
+# needs no library. It works in a root folder that holds nothing but itself and busybox (root only;
+# skipped otherwise).
 set -u
 command=$1
 LIMIT_BYTES=3000000

@@ -1,9 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs what build.sh built in the folder $DIR: test programs, replays of the fuzz corpora, examples, end-to-end scripts. Each goes
-# through run_one.sh, which keeps the counts. Programs run one after the other, under an emulator several at a time.
-# Variables: BUILD, DIR, RUNNER (what starts a program, or empty), TALLY, SUITE (the flavour's name; default: that of ./build.sh test), JOBS,
-# GYRE_TEST_ALL=1: the op test whole there and under sanitizers, too, TESTS (names to run; empty: all).
+# Runs what build.sh built in the folder $DIR: test programs, replays of the fuzz corpora, examples,
+# end-to-end scripts. Each goes through run_one.sh, which keeps the counts. Programs run one after
+# the other, under an emulator several at a time.
+#
+# Variables: BUILD, DIR, TALLY, JOBS
+#     RUNNER            what starts a program, or empty
+#     SUITE             the flavour's name; default: that of ./build.sh test
+#     GYRE_TEST_ALL=1   the op test whole there and under sanitizers, too
+#     TESTS             names to run; empty: all
 set -eu
 here=$(dirname "$0")
 LOGS=$DIR/logs

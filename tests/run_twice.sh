@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_twice.sh 'TARGET...' PRODUCT...: two copies of the tree, in folders of different names, are built by `build.sh TARGET`; each
-# PRODUCT (a file's name in the build folder) has the same bytes in both.
+# run_twice.sh 'TARGET...' PRODUCT...: builds two copies of the tree, in folders of different names,
+# by `build.sh TARGET`. Each PRODUCT (a file's name in the build folder) has the same bytes in both.
 set -u
 targets=$1
 shift

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Is a pipeline's schedule right? It is played, action by action, in plain code that knows nothing
- * of how it was made. A stage's next action waits for its input and for places of what it sends.
- * Sends are the strictest there are: one begins when its receiver has a place free, else the sender
- * keeps it in one of its own, and these are few. When no stage can go on before all are done, they
- * wait for each other. */
+/* stage_verify.c: checks a pipeline's schedule. It plays it, action by action, in plain code that
+ * knows nothing of how it was made. A stage's next action waits for its input and for places of
+ * what it sends. Sends are the strictest there are. One begins when its receiver has a place free;
+ * else the sender keeps it in one of its own few places. When no stage can go on before all are
+ * done, they wait for each other. */
 #include "tests/stage_verify.h"
 
 /* Of one stage: micro-batches by their numbers. */

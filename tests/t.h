@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* t.h: the test harness. A test is a program: checks count, failures print one line with file, line
- * and values, and the program ends with T_END, whose exit code is non-zero when a check failed or
- * none ran. A program that runs for longer says now and then where it is. */
+/* t.h: the test harness. A test is a program. Checks count; a failure prints one line with file,
+ * line and values. The program ends with T_END, whose exit code is non-zero when a check failed or
+ * none ran. A program that runs for long prints now and then which check it has reached. */
 #ifndef GY_T_H
 #define GY_T_H
 #include <time.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The AMX kernels on a model of the tiles in software, on any processor with AVX-512: the file of
- * the kernels is compiled here once more, with functions of the model in place of the instructions.
- * First the model must refuse what the processor would; then kernels run over shapes around every
- * edge of a tile, and convolutions from the op test through the drivers; not one instruction may be
- * refused, and the tiles must be empty after every call. */
+/* t_amx.c: the AMX kernels on a model of the tiles in software, on any processor with AVX-512. The
+ * file of the kernels is compiled here once more, with functions of the model in place of the
+ * instructions. First the model must refuse what the processor would. Then kernels run over shapes
+ * around every edge of a tile, and convolutions from the op test through the drivers. Not one
+ * instruction may be refused, and the tiles must be empty after every call. */
 #include "engine/base/base.h"
 #if defined(__x86_64__)
 #include "tests/amx_model.h"

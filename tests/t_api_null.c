@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The public functions with each of their pointers NULL, one at a time, each in a child process, so
- * that a crash is counted and named. The table says what must come of it; it is compared with the
- * public headers, function by function and pointer by pointer. Then numbers out of range. */
+/* t_api_null.c: the public functions with each of their pointers NULL, one at a time. Each call
+ * runs in a child process, so that a crash is counted and named. The table says what must come of
+ * it. It is compared with the public headers, function by function and pointer by pointer. Then
+ * numbers out of range. */
 #include <sys/wait.h>
 
 #include "tests/api_null.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How much memory there is: control groups of both versions, in a folder that looks like the
- * system's; what the machine does not have is not taken. */
+/* t_available.c: how much memory there is, from control groups of both versions, in a folder that
+ * looks like the system's. Memory that the machine does not have is not taken. */
 #include "tests/data_files.h"
 
 #include "engine/base/mem.h"

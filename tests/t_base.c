@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The base layer: published answers for random numbers and hashes, memory that runs out at every
- * place, threads on many tiny jobs, files on a full disk, and text at its edges. */
+/* t_base.c: the base layer. Random numbers and hashes give published answers. Memory runs out at
+ * every place, threads run many tiny jobs, files meet a full disk, and text is tested at its
+ * edges. */
 #define _GNU_SOURCE 1 /* unshare, mount: a disk that is full */
 #include "tests/t.h"
 #include "engine/base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The block file: what is written comes back bit for bit whatever the widths; every cut and every
- * changed byte of a file is noticed; an append adds, and one that was stopped has changed nothing.
- * Rows are made by a counter, so that a failure can be looked at again. */
+/* t_blocks.c: the block file. What is written comes back bit for bit whatever the widths. Every cut
+ * and every changed byte of a file is noticed. An append adds, and one that was stopped has changed
+ * nothing. Rows are made by a counter, so that a failure can be repeated. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "io/rows/blocks_file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints that do not fit: of another shape, optimiser, seed or type, with counters that cannot
- * be, with tensors that are missing or hold no numbers. Each is refused with its sentence, and the
- * net stays as it was. Every one is made of a good checkpoint by one change. */
+/* t_checkpoint.c: checkpoints that do not fit: of another shape, optimiser, seed or type, with
+ * impossible counters, with tensors that are missing or hold no numbers. Each is refused with its
+ * sentence, and the net stays as it was. Every one is made of a good checkpoint by one change. */
 #include "engine/base/hash.h"
 #include "engine/base/rng.h"
 #include "engine/gyre.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a checkpoint fits: nets that differ in one word of their text, though all names and shapes
- * of tensors are the same; inputs that are normalised in another way; files of older versions;
- * imports of weights that the net has no place for. */
+/* t_ckpt.c: which net a checkpoint fits. Nets differ in one word of their text, though all names
+ * and shapes of tensors are the same. Inputs are normalised in another way, files are of older
+ * versions, imported weights have no place in the net. */
 #include <unistd.h>
 
 #include "engine/gyre.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every number of a configuration has a range that is asked for: each field of the structs below is
- * set beyond both ends of its range, and the sentence names it. The tables hold every field in its
+/* t_config.c: every number of a configuration has a range. Each field of the structs below is set
+ * beyond both ends of its range, and the sentence names it. The tables hold every field in its
  * place, so one that is new or moved is noticed. */
 #include <float.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The host's side of the CUDA backend without a GPU: what is said when libraries or devices are
- * missing, compiling by NVRTC where it is installed, the cache against damage and many writers,
- * packs. */
+/* t_cuda.c: the host's side of the CUDA backend without a GPU. It tests sentences for missing
+ * libraries or devices, compiling by NVRTC where it is installed, packs, and the cache against
+ * damage and many writers. */
 #include "engine/base/file.h"
 #include "engine/base/thread.h"
 #include "kernels/cuda/compile.h"

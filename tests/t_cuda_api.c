@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Gyre's mirror of CUDA's declarations beside the toolkit's own headers, where these are installed:
- * the same numbers, the same sizes, and every function has the same parameters and result. Nothing
- * is linked or called. run_headers.sh compiles it beside the headers of other versions, on the
- * search path (CAPI_ON_PATH). */
+/* t_cuda_api.c: Gyre's mirror of CUDA's declarations beside the toolkit's own headers, where these
+ * are installed. Numbers and sizes are the same, and every function has the same parameters and
+ * result. Nothing is linked or called. run_headers.sh compiles it beside the headers of other
+ * versions, on the search path (CAPI_ON_PATH). */
 #include "kernels/cuda/api.h"
 #include "tests/t.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Linear models on a device: the kernels of glm.cu op by op beside plain loops on the host, then
- * whole runs, on the emulator, which checks every access for races and bounds, or on a GPU
- * ('t_cuda_glm cuda'). Certificates are made here once more, plainly, in double. In the end kernels
- * that are wrong on purpose: all must be noticed. */
+/* t_cuda_glm.c: linear models on a device. The kernels of glm.cu run op by op beside plain loops on
+ * the host, then in whole runs. The device is the emulator, or a GPU ('t_cuda_glm cuda'). The
+ * emulator checks every access for races and bounds. Certificates are made here once more, plainly,
+ * in double. Last come kernels that are wrong on purpose: all must be noticed. */
 #include "tests/glm_device_ops.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* f16 with loss scaling, on the emulator or on a GPU ('t_cuda_half cuda'): training goes as in
- * float; gradients that overflow cost an update and half the scale, never a weight; the scale is
- * part of a checkpoint; it grows again. The CPU, which has no f16, says so. */
+/* t_cuda_half.c: f16 with loss scaling, on the emulator or on a GPU ('t_cuda_half cuda'). Training
+ * goes as in float. Gradients that overflow cost an update and half the scale, never a weight. The
+ * scale is part of a checkpoint and grows again. The CPU, which has no f16, says so. */
 #include "engine/run/engine.h"
 #include "tests/data_files.h"
 #include "tests/device_here.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Images are normalised, moved (random crop from a border, flip) and mixed on the device: bytes go
- * up, and what a net on the emulator or a GPU ('t_cuda_input cuda') computes of them has the bits
- * of the CPU's. A whole training, augmentation included, ends as on the CPU. */
+/* t_cuda_input.c: images are normalised, moved (random crop from a border, flip) and mixed on the
+ * device. Bytes go up, and the results of a net on the emulator or a GPU ('t_cuda_input cuda') have
+ * the bits of the CPU's. A whole training, augmentation included, ends as on the CPU. */
 #include "engine/run/engine.h"
 #include "tests/data_files.h"
 #include "tests/device_here.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A net on the CUDA backend beside the same net on the CPU: the emulator, or a GPU with 't_cuda_net
- * cuda'. Loss, gradients, weights and scores agree within rounding; programs captured into graphs
- * repeat what walked ones do; devices that are not there are named. */
+/* t_cuda_net.c: a net on the CUDA backend beside the same net on the CPU: the emulator, or a GPU
+ * with 't_cuda_net cuda'. Loss, gradients, weights and scores agree within rounding. Programs
+ * captured into graphs repeat what walked ones do. Absent devices are named. */
 #include "engine/gyre.h"
 #include "tests/device_here.h"
 #include "tests/t.h"

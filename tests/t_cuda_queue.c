@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues and marks of the CUDA backend, on the emulator or on a GPU ('t_cuda_queue cuda'): a batch
- * goes up beside the work, gradients go out as soon as their mark inside a captured program is
- * reached, results are there when the host has reached theirs. On the emulator a wait that is left
- * out is found. */
+/* t_cuda_queue.c: queues and marks of the CUDA backend, on the emulator or on a GPU ('t_cuda_queue
+ * cuda'). A batch goes up beside the work. Gradients go out as soon as their mark inside a captured
+ * program is reached. Results are complete when the host has reached their mark. On the emulator a
+ * wait that is left out is found. */
 #include "engine/base/file.h"
 #include "kernels/op_table.h"
 #include "kernels/backend.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that become shorter, or other ones, while they are in use: what was checked when they were
- * opened stands, and what is not there any more is refused with the file's name. A process that had
- * mapped them would be ended by a signal, or led outside of the file. */
+/* t_cut.c: files that are cut or replaced while they are in use. What was checked when they were
+ * opened stands; what is gone is refused with the file's name. A process that had mapped them would
+ * be ended by a signal, or led outside of the file. */
 #include "io/rows/blocks_write.h"
 #include "io/images/data.h"
 #include "io/safetensors.h"

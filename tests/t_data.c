@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Data sets: every format against files made here with known pixels, every refusal with its
- * sentence, packing there and back, resizing and jitter against worked values. */
+/* t_data.c: data sets. Every format against files made here with known pixels, every refusal with
+ * its sentence, packing and unpacking, resizing and jitter against worked values. */
 #include "engine/base/hash.h"
 #include "io/images/augment.h"
 #include "io/images/data_set.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Flight records: what was noted is what is read, whatever breaks off the writing; and the doctor:
- * jobs of random ranks, hosts and clocks are written as records, one rank of each has something
- * planted, and that rank with that cause is what the doctor must say. */
+/* t_doctor.c: flight records and the doctor. What was noted is what is read, wherever writing
+ * breaks off. Jobs of random ranks, hosts and clocks are written as records. One rank of each has a
+ * planted cause; the doctor must name that rank with that cause. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA emulator: its functions, the dialect's words, and every fault that a kernel can have:
- * planted, found, told with kernel, line and thread, whatever the order in which threads run. The
- * library is opened as the backend opens it. */
+/* t_emu.c: the CUDA emulator: its functions, the dialect's words, and every fault that a kernel can
+ * have. Faults are planted, found and told with kernel, line and thread, whatever the order in
+ * which threads run. The library is opened as the backend opens it. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The emulator's words of sm_90: pipelines of bulk copies and products of a warp group against
- * plain loops, in every layout of operands; pixels of im2col boxes against the definition; and what
- * is left out is found. */
+/* t_emu_hopper.c: the emulator's words of sm_90. Pipelines of bulk copies and products of a warp
+ * group run against plain loops, in every layout of operands. Pixels of im2col boxes stand against
+ * the definition. Steps that are left out are found. */
 #include "tests/emu_host.h"
 
 enum { TYPE_BF16 = 9, SHARED = 98304 };

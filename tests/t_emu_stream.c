@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams on the CUDA emulator: work that has no order on a GPU is found, though it happens in the
- * order of the calls here. Each case is run right and with one wait left out. */
+/* t_emu_stream.c: streams on the CUDA emulator. Work without order on a GPU is found, though it
+ * happens in the order of the calls here. Each case is run right and with one wait left out. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An open net as a user sees it: lifecycle, memory, bits, files. The nets are small but have every
- * kind of fusion. */
+/* t_engine.c: an open net as a user sees it: lifecycle, memory, bits, files. The nets are small but
+ * have every kind of fusion. */
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
 #include "engine/base/rng.h"

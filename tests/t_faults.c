@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults by count: the first, second, third ... allocation, reading, writing and call of the device
- * fails while a net is opened, steps, saves, loads, is evaluated and trained. Whatever fails is
- * told, with a sentence, by the call in which it happened; no byte of memory stays; the earlier
- * checkpoint is whole, the net goes on with the same bits, and a run that is resumed ends as one
- * that was never disturbed. */
+/* t_faults.c: faults by count: the n-th allocation, read, write and device call fails, for each n.
+ * It does so while a net is opened, steps, saves, loads, is evaluated and trained. The call in
+ * which it happened reports it with a sentence. No byte of memory stays; the earlier checkpoint is
+ * whole, and the net continues with the same bits. A resumed run ends as one that was never
+ * disturbed. */
 #include "tests/data_files.h"
 #include "tests/faults_device.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults by count in linear models: the n-th allocation, reading, writing and call of the device
- * fails while text becomes a block file, a model is trained (in memory, from a file, with
- * checkpoints, on a device), saved, loaded and asked. A call that fails says why and leaves what
- * was there before; one that says nothing has the result of an undisturbed one. */
+/* t_faults_glm.c: faults by count in linear models. The n-th allocation, read, write and device
+ * call fails. It does so while text becomes a block file, or a model is trained, saved, loaded and
+ * asked. Training is in memory, from a file, with checkpoints, on a device. A call that fails says
+ * why and leaves what was there before. One that succeeds has the result of an undisturbed one. */
 #include "tools/lab/lab.h"
 #include "tests/data_files.h"
 #include "tests/faults_device.h"

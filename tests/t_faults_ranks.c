@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults by count in sums over ranks: one of two ranks dies, or is told that a sum failed, at its
- * first, second, third ... sum, or its device fails at the first, second, third ... call, or an
- * allocation or a mapping of it. The other rank is told, soon and by name where it can be, and
- * nothing that it had taken stays: while nets are opened, step (with synchronised batch norms, with
- * shards, in mid-accumulation), and while linear models are trained. */
+/* t_faults_ranks.c: faults by count in sums over ranks. One of two ranks dies, or is told that a
+ * sum failed, at its first, second, third ... sum. Or its device fails at the n-th call, or an
+ * allocation or a mapping of it. The other rank is told, soon and by name where that is possible,
+ * and nothing that it had taken stays. Nets are opened and step (with synchronised batch norms,
+ * with shards, in mid-accumulation); linear models are trained. */
 #include "tests/faults_device.h"
 
 #include "engine/base/clock.h"

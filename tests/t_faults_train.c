@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Faults by count around the loop: a run that is disturbed by a failing allocation, reading,
- * writing or call of the device at any moment says so, leaves checkpoints that load, and ends,
- * resumed, with the bits and rows of one that was not. The second-newest checkpoint is taken when
- * the newest is damaged. Evaluation gives the report of an undisturbed one, or none. */
+/* t_faults_train.c: faults by count in the training loop. An allocation, read, write or device call
+ * fails at any moment. The run says so, leaves checkpoints that load, and ends, resumed, with the
+ * bits and rows of an undisturbed one. The second-newest checkpoint is taken when the newest is
+ * damaged. Evaluation gives the report of an undisturbed one, or none. */
 #include "engine/base/hash.h"
 #include "tests/data_files.h"
 #include "tests/faults_device.h"

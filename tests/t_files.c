@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON and safetensors. Hostile headers are built here byte by byte, and the sentence of each
- * refusal is checked. With --write FOLDER the program only leaves a sample there, for readers in
- * other languages. */
+/* t_files.c: JSON and safetensors. Hostile headers are built here byte by byte, and the sentence of
+ * each refusal is checked. With --write FOLDER the program only leaves a sample there, for readers
+ * in other languages. */
 #include "io/json.h"
 #include "io/safetensors.h"
 #include "tests/t.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures of ranks: rows of random 64-bit numbers come to every rank whole; bytes are counted on
- * each link as they were sent; what the recorder counts is what was done. */
+/* t_gather.c: figures of ranks. Rows of random 64-bit numbers come to every rank whole. Bytes are
+ * counted on each link as they were sent. The recorder's counts are those of what was done. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Dual coordinate ascent and certificates. Optima of real data are compared with values that were
- * certified by other programs; of synthetic data, by certificates, which are compared with plain
- * sums. */
+/* t_glm.c: dual coordinate ascent and certificates. Optima of real data are compared with values
+ * that other programs certified. Those of synthetic data are compared with certificates, and these
+ * with plain sums. */
 #include "engine/glm/glm_model.h"
 #include "engine/glm/solve/sdca_state.h"
 #include "tests/glm_data.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Solvers of second order where problems are not as one would wish: no feature at all, ranks
- * without rows, sums of very different sizes over ranks. */
+/* t_glm_edges.c: solvers of second order on awkward problems: no feature at all, ranks without
+ * rows, sums of very different sizes over ranks. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/glm/solve/softmax.h"
 #include "tests/glm_data.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The feed of rows of blocks: every row once, in order, whatever part and cut; and features in the
- * order of how often they occur. */
+/* t_glm_feed.c: the feed of rows of blocks. It gives every row once, in order, whatever part and
+ * cut, and features in the order of how often they occur. */
 #include <limits.h>
 #include "engine/glm/feed.h"
 #include "io/rows/blocks_write.h"

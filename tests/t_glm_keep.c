@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A checkpoint of a linear training gives back what was written, also to another number of ranks;
- * of another run it is refused with what differs. */
+/* t_glm_keep.c: a checkpoint of a linear training gives back what was written, also to another
+ * number of ranks. A checkpoint of another run is refused with what differs. */
 #include "engine/glm/glm_checkpoint.h"
 #include "engine/glm/glm_stream.h"
 #include "tests/data_files.h"

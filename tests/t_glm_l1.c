@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Linear models with an l1 penalty: the optima that are known with their numbers of weights that
- * are not 0, conditions of the optimum by plain sums, the same bits for any number of threads,
+/* t_glm_l1.c: linear models with an l1 penalty: known optima with their numbers of weights that are
+ * not 0, conditions of the optimum by plain sums. Also the same bits for any number of threads,
  * views that do not stay, a free bias, weights, elastic nets. */
 #include "engine/glm/solve/l1_state.h"
 #include "tests/glm_data.h"

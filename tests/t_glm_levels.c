@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks above threads: any hierarchy of them reaches the same certified optimum, and all ranks have
- * the same weights, bit for bit; a forced schedule gives the same run again. Known optima where the
- * data sets are there, rows by formula otherwise. */
+/* t_glm_levels.c: ranks above threads. Any hierarchy of them reaches the same certified optimum,
+ * and all ranks have the same weights, bit for bit. A forced schedule gives the same run again.
+ * Optima are known ones where the data sets are here; otherwise rows come by formula. */
 #include "engine/glm/solve/sdca_state.h"
 #include "engine/glm/glm_stream.h"
 #include "engine/gyre_glm.h"

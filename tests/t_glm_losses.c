@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Every loss in every table: conjugates, domains, slopes and rows' gaps beside their definitions,
- * by numeric minimisation in long double; certificates of dual numbers that are none; and the
- * optimum that coordinate ascent finds beside one found slowly, from the definitions alone. */
+/* t_glm_losses.c: every loss in every table. Conjugates, domains, slopes and rows' gaps stand
+ * beside their definitions, by numeric minimisation in long double. So do certificates of dual
+ * numbers that are none, and the optimum of coordinate ascent beside one found slowly, from the
+ * definitions alone. */
 #include "engine/glm/glm_model.h"
 #include "engine/glm/solve/sdca_state.h"
 #include "tests/glm_small.h"

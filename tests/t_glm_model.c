@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Linear models as a user meets them in C: model texts (round trips, liblinear's own, damaged
- * ones), scores and probabilities, metrics beside plain counting, training from arrays with known
- * answers, folds, generated rows in parts. */
+/* t_glm_model.c: linear models as a user meets them in C. Model texts (round trips, liblinear's
+ * own, damaged ones), scores and probabilities, metrics beside plain counting. Then training from
+ * arrays with known answers, folds, generated rows in parts. */
 #include "tools/lab/lab.h"
 #include "engine/base/file.h"
 #include "engine/base/rng.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Newton's method for linear models: the optima that are known, the same bits for any number of
- * threads, rows in views that do not stay, a bias that is free, weights, and its gradients beside
- * differences. */
+/* t_glm_newton.c: Newton's method for linear models: known optima, the same bits for any number of
+ * threads, rows in views that do not stay. Also a bias that is free, weights, and its gradients
+ * beside differences. */
 #include "engine/base/cpu.h"
 #include "engine/glm/solve/newton_state.h"
 #include "tests/glm_data.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of losses, and each solver of second order for each loss, beside sums in long double
- * that share nothing with them: slopes beside differences of the losses, and the optimum by its
- * least subgradient r, for P is strongly convex: it is at most |r|^2 / (2 l2) above the least that
- * there is. */
+/* t_glm_optima.c: the table of losses, and each solver of second order for each loss, beside sums
+ * in long double that share nothing with them. Slopes stand beside differences of the losses. The
+ * optimum is judged by its least subgradient r: as P is strongly convex, it is at most |r|^2 / (2
+ * l2) above the least. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/glm/solve/softmax.h"
 #include "tests/glm_data.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* However a run of coordinate ascent ends, the weights and dual numbers that it leaves are those
- * whose objective and bound it gives: both are computed here once more from what was left. */
+/* t_glm_point.c: however a run of coordinate ascent ends, the weights and dual numbers that it
+ * leaves have the objective and bound it gives. Both are computed here once more from what was
+ * left. */
 #include "engine/glm/solve/sdca_state.h"
 #include "tests/glm_small.h"
 #include "tests/t.h"

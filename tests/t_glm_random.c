@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Linear models drawn at random, trained through the public interface alone, beside a slow exact
- * second implementation: no bound above the optimum, no objective that the file's weights do not
- * have, no end that is called by the wrong name, no refusal without a reason, nothing that hangs. A
- * problem that fails is printed as the smallest that still fails. Problems run in processes of
+/* t_glm_random.c: linear models drawn at random, trained through the public interface alone, beside
+ * a slow exact second implementation. No bound is above the optimum, no objective one that the
+ * file's weights do not have. No end has the wrong name, no refusal lacks a reason, nothing hangs.
+ * A problem that fails is printed as the smallest that still fails. Problems run in processes of
  * their own: one that crashes is one that fails.
  *
  *     t_glm_random                   300 problems, planted faults
  *     --problems N --seed S          other problems
- *     --one TEXT                     one problem: "seed=17", or as a failing one is printed; says what comes out
+ *     --one TEXT                     one problem: "seed=17", or as a failing one is printed;
+ *                                    says what comes out
  *     --seconds X                    of a training, at most (10)
  *     --plain                        failing problems are not made smaller */
 #include "engine/gyre_job.h"

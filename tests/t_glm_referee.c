@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The referee beside a plain second one in long double: random problems, weights and dual numbers,
- * also such as no solver would leave. The objective lies between the two ends, which lie close to
- * each other; the bound is that of the dual numbers, moved as the problem asks for, and never above
- * the objective of any weights that this test finds; ranks and threads say the same.
+/* t_glm_referee.c: the referee beside a plain second one in long double. Problems, weights and dual
+ * numbers are random, also such as no solver would leave. The objective lies between the two ends,
+ * which lie close to each other. The bound is that of the dual numbers, moved as the problem asks
+ * for. It is never above the objective of any weights that this test finds. Ranks and threads say
+ * the same.
  *
  *     t_glm_referee [--problems N] [--seed S] [--one N] */
 #include "engine/gyre_job.h"

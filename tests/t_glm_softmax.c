@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The softmax model: two classes are the logistic model with half the penalty, gradients beside
- * differences of plain sums, the same bits for any number of threads, views that do not stay, and
- * what is refused. */
+/* t_glm_softmax.c: the softmax model. Two classes are the logistic model with half the penalty.
+ * Gradients stand beside differences of plain sums. Bits are the same for any number of threads,
+ * views do not stay, and refusals are tested. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/glm/solve/softmax.h"
 #include "tests/glm_data.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A feed that reads ahead hands out every row of its part once a pass, in order, as it was written,
- * in no more memory than it may have; what is wrong in the file comes out of next, where the wrong
- * block would have. */
+/* t_glm_stream.c: a feed that reads ahead hands out every row of its part once a pass, in order, as
+ * written, within its memory. A fault of the file comes out of next, where the wrong block would
+ * have. */
 #include "engine/glm/feed.h"
 #include "engine/glm/glm_stream.h"
 #include "io/rows/blocks_write.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One model of a training, turn by turn: what solvers and the referee say is scripted, what the
- * training makes of it is checked. An answer whose objective is not finite is none: it takes
- * nothing from an answer that was there before. */
+/* t_glm_turns.c: one model of a training, turn by turn. Answers of solvers and referee are
+ * scripted; what the training makes of them is checked. An answer whose objective is not finite is
+ * none: it takes nothing from an earlier answer. */
 #include "engine/glm/referee.h"
 #include "engine/glm/solve/softmax.h"
 #include "tests/data_files.h"

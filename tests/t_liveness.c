@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Alive, late and lost are told apart. Schedules at random, of a seed: two to four ranks, each a
- * host of its own, sum over TCP; some are late, and at one sum a victim is killed, stopped, left
- * hanging by its own thread, leaves, or its data is cut off while its control goes on. An oracle
- * says who must be named, by all that are left with the same sentence, and when; where nobody is
- * lost all sums must be right.
- *     t_liveness [--cases N] [--seed S]     at random, N of the kinds in turn; without words the first four
- *     t_liveness --late SECONDS             rank 0 comes so late to its first sum, its seconds beyond what anybody waits for a connection
- *     t_liveness --hang SECONDS             what a rank that hangs for ever costs a job that waits so long
- *     t_liveness --flood JOBS               strangers call the data ports of jobs as fast as they can
+/* t_liveness.c: alive, late and lost ranks are told apart. A seed draws schedules: two to four
+ * ranks, each a host of its own, sum over TCP; some are late. At one sum a victim is killed,
+ * stopped, left hanging by its own thread, or leaves. Or its data is cut off while its control goes
+ * on. An oracle says who must be named, and when. All that are left name it with the same sentence.
+ * Where no rank is lost all sums must be right.
+ *
+ *     t_liveness [--cases N] [--seed S]   at random, N of the kinds in turn; else the first four
+ *     t_liveness --late SECONDS           rank 0 comes to its first sum SECONDS later than anybody
+ *                                         waits for a connection
+ *     t_liveness --hang SECONDS           the cost of a rank that hangs for ever, for such a wait
+ *     t_liveness --flood JOBS             strangers call the data ports of jobs without pause
+ *
  * A path is cut by a filter on this side's sockets that lets nothing in, as a firewall that drops;
  * so no rights are needed. */
 #include <asm/socket.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The loader: the same batches for any number of threads and from any first batch, whole epochs,
- * evaluation's short end, unreadable samples, and what an allocator sees of it all. */
+/* t_loader.c: the loader: the same batches for any number of threads and from any first batch,
+ * whole epochs, the short end of an evaluation. Also unreadable samples, and the allocator's view
+ * of it all. */
 #include "engine/base/hash.h"
 #include "tests/data_files.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between the ranks of a job, in the memory of one host and between hosts. Every rank
- * sends every other random sizes under random tags, in an order of its own, and what comes is what
- * was sent. A rank that ends ends the others' wait. */
+/* t_messages.c: messages between the ranks of a job, in the memory of one host and between hosts.
+ * Every rank sends every other random sizes under random tags, in an order of its own. What arrives
+ * is what was sent. A rank that ends ends the others' wait. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Metrics against scikit-learn's: the scores come from a small generator that was run in Python
- * too, with many equal scores in them; the expected figures were printed there by accuracy_score,
- * top_k_accuracy_score, precision_recall_fscore_support and average_precision_score (script:
- * tests/peer/metrics_values.py). */
+/* t_metrics.c: metrics against scikit-learn's. The scores come from a small generator that also ran
+ * in Python, with many equal scores in them. The expected figures were printed there by
+ * accuracy_score, top_k_accuracy_score, precision_recall_fscore_support and average_precision_score
+ * (script: tests/peer/metrics_values.py). */
 #include "engine/train/metrics.h"
 #include "tests/t.h"
 

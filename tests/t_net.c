@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Net text, graph and zoo: known parameter counts and work of well-known nets, shapes of every
- * layer kind, and every sentence that a mistake in a text can bring, word by word with its line and
- * column. Memory: each allocation fails once in turn. */
+/* t_net.c: net text, graph and zoo: known parameter counts and work of well-known nets, shapes of
+ * every layer kind. Every sentence that a mistake in a text can bring is tested word by word, with
+ * its line and column. Memory: each allocation fails once in turn. */
 #include "engine/plan/emit.h"
 #include "engine/text/graph.h"
 #include "kernels/op_table.h"

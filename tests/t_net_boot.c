@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How ranks find each other: codes against the RFC's vectors, launchers' variables, keys in files;
- * then processes: gathering, fields that differ, a wrong key, strangers with noise or silence,
- * crowds of them, ranks of an earlier start, a process that may open no more files. */
+/* t_net_boot.c: how ranks find each other: codes against the RFC's vectors, launchers' variables,
+ * keys in files. Then processes: gathering, fields that differ, a wrong key, strangers with noise
+ * or silence, crowds of them. Also ranks of an earlier start, and a process that may open no more
+ * files. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

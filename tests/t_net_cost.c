@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The choice of an algorithm by cost: what is measured between two ranks, a lost or silent one, and
- * that the choice is the fastest of all that there are, by simulating each of them again. */
+/* t_net_cost.c: the choice of an algorithm by cost: measurements between two ranks, and a lost or
+ * silent one. The choice must be the fastest of all, by simulating each of them again. */
 #include "net/schedule/algorithms.h"
 #include "net/schedule/cost.h"
 #include "tests/net_local.h"

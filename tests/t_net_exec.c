@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedules run with numbers, on ranks of one process whose messages arrive in adversarial order:
- * sums are right, all ranks have the same bits, algorithms of one order certificate have the same
- * bits, buffers may be empty or smaller than the number of ranks, a dead rank ends the others with
- * its number. Also with a thread a rank, for the thread checker. */
+/* t_net_exec.c: schedules run with numbers, on ranks of one process whose messages arrive in
+ * adversarial order. Sums are right, and all ranks have the same bits. Algorithms of one order
+ * certificate have the same bits. Buffers may be empty or smaller than the number of ranks. A dead
+ * rank ends the others with its number. Also with a thread a rank, for the thread checker. */
 #include <pthread.h>
 
 #include "engine/base/rng.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Whoever is gone is named: a process that is killed, one whose child keeps its connections open,
- * one that stands still, one that does and is ended before everybody noticed, one that left in
- * peace before the others were done, one that failed in a sum which the others are in, one that
- * stands still or leaves while the others wait for all to be through; the same sentence on every
- * rank. Ranks that leave together are nobody's loss. */
+/* t_net_failure.c: a rank that is gone is named, in the same sentence on every rank. It is killed,
+ * or its child keeps its connections open. It stands still, or does and is ended before all
+ * noticed. It left in peace before the others were done. It failed in a sum which the others are
+ * in. It stands still or leaves while the others wait for all to be through. Ranks that leave
+ * together are no loss. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

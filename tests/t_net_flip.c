@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Between two ranks on TCP stands a proxy that understands their lines and changes one byte of one
- * message, leaves a message out, repeats one or swaps two, at random. No sum is wrong that a rank
- * believes, both ranks end, and one of them names the other. A handshake that was changed or is
- * repeated from an earlier connection ends so, too, or in right sums. */
+/* t_net_flip.c: between two ranks on TCP stands a proxy that understands their lines. At random it
+ * changes one byte of one message, leaves a message out, repeats one or swaps two. No sum that a
+ * rank believes is wrong; both ranks end, and one of them names the other. A handshake that was
+ * changed or is repeated from an earlier connection ends so, too, or in right sums. */
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>

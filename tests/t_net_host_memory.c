@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Allreduce in shared memory among processes: right sums, the same bits on every rank, sizes around
- * slots, slices and strips, memory of one's own, sums that are begun and finished later, a rank
- * that never comes; the same into one result of all ranks, which a slow rank still reads when the
- * others begin the next sum there. Once more among threads, for who looks for races. */
+/* t_net_host_memory.c: allreduce in shared memory among processes. Sums are right, with the same
+ * bits on every rank. Sizes lie around slots, slices and strips; memory may be one's own; sums may
+ * be begun and finished later; a rank may never come. The same goes into one result of all ranks,
+ * which a slow rank still reads when the others begin the next sum there. Once more among threads,
+ * for a race detector. */
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

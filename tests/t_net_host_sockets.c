@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups of one host: sums among two, three and four sockets with equal and unequal numbers of
- * ranks, a thread a rank, are right to the bit, those that block and those that are begun several
- * at a time; the order is that of all ranks where groups are equal powers of two. Who is on which
- * socket: by a made-up folder of the system, by the ranks' words, by a topology file, and its
- * mistakes. */
+/* t_net_host_sockets.c: groups of one host. Sums among two, three and four sockets with equal and
+ * unequal numbers of ranks, a thread a rank, are right to the bit. They block, or several are begun
+ * at a time. The order is that of all ranks where groups are equal powers of two. Ranks get their
+ * sockets from a made-up folder of the system, from their own words, or from a topology file; its
+ * mistakes are tested. */
 #include <pthread.h>
 #include <sched.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Hosts with any number of ranks: every algorithm between them, sums that block and sums that are
- * begun several at a time, a thread a rank, messages in adversarial order; who is of which host,
- * racks and dims of a topology file, and its mistakes. */
+/* t_net_inter_host.c: hosts with any number of ranks, with every algorithm between them. Sums
+ * block, or several are begun at a time, a thread a rank, with messages in adversarial order. Which
+ * rank is on which host, racks and dims of a topology file, and its mistakes are tested. */
 #include <pthread.h>
 
 #include "engine/base/rng.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Net texts with one mistake each, and the sentence that it must bring: rows of t_net.c's table. */
+/* t_net_mistakes.h: net texts with one mistake each, and the sentence that it must bring: rows of
+ * t_net.c's table. */
 { "", "net:1:1: the text has no layers" },
 { "# nothing\n\n", "net:1:1: the text has no layers" },
 { "conv 3 3x3\n", "net:1:1: the first layer is 'conv'; it must be the input: input HxWxC" },

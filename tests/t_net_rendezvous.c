@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks of one host meet in a folder of shared memory that belongs to their user. Whatever another
- * user, or a careless one, has put in its place or in that of the file, both ranks say at once
- * whose or what it is, and neither waits for it. Needs root, to be several users. */
+/* t_net_rendezvous.c: ranks of one host meet in a folder of shared memory that belongs to their
+ * user. Another user, or a careless one, puts something in its place or in that of the file. Both
+ * ranks say at once whose or what it is, and neither waits for it. Needs root, to be several
+ * users. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>

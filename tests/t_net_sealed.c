@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The check of messages on a transport that checks nothing: of two ranks' messages one is changed,
- * left out, repeated, swapped with another or made by who has another key, at random. Whatever a
- * receive believes is what was sent; what is not is named and lost. Without harm all arrives, of
- * any size and tag, in whatever order it was asked for. */
+/* t_net_sealed.c: the check of messages on a transport that checks nothing. One of two ranks'
+ * messages is changed, left out, repeated, swapped with another or made with another key, at
+ * random. Whatever a receive believes is what was sent; the rest is named and lost. Without harm
+ * all arrives, of any size and tag, in any order of receives. */
 #include "engine/base/rng.h"
 #include "net/transport/sealed.h"
 #include "tests/t.h"

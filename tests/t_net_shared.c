@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The transport in shared memory. Each end posts a random sequence of sends and receives, in an
- * order of its own and with random pauses: what comes is what was sent, in the order of each tag.
- * Ends are threads, so that a race detector sees both sides. A message of another length, and a
- * cancelled one, end as lost. */
+/* t_net_shared.c: the transport in shared memory. Each end posts a random sequence of sends and
+ * receives, in an order of its own and with random pauses. What arrives is what was sent, in the
+ * order of each tag. Ends are threads, so that a race detector sees both sides. A message of
+ * another length, and a cancelled one, end as lost. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulator against times that can be calculated: rings and halving without contention, flows
- * that share a link, latency; and the cluster format with its mistakes. */
+/* t_net_sim.c: the simulator against times that can be calculated: rings and halving without
+ * contention, flows that share a link, latency. Also the cluster format with its mistakes. */
 #include "net/schedule/algorithms.h"
 #include "tools/lab/cluster.h"
 #include "tests/t.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The transport on plain TCP: every algorithm gives the right sums among 2 to 8 ranks, with the
- * same bits whether messages are added while they come or when they are whole; messages come whole
- * and in the order of their tag whatever the order of the receives, also when far more is sent than
- * anybody keeps, and also to who takes them while they come; whoever breaks off, cancels, is killed
- * or sends what nobody expects ends the others' requests; what was sent before a farewell arrives;
- * strangers are sent away. Ranks are threads, and processes where one is killed. */
+/* t_net_tcp.c: the transport on plain TCP. Every algorithm gives the right sums among 2 to 8 ranks.
+ * Their bits are the same whether messages are added while they arrive or when they are whole.
+ * Messages arrive whole and in the order of their tag, whatever the order of the receives. That
+ * holds when far more is sent than either end keeps, and for receives that take bytes on the way. A
+ * rank that breaks off, cancels, is killed or sends unexpected bytes ends the others' requests.
+ * What was sent before a farewell arrives; strangers are sent away. Ranks are threads, and
+ * processes where one is killed. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>

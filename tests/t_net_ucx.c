@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The transport on UCX between processes of this host, over TCP and over shared memory: every
- * algorithm gives the right sums for any count, the same bits on every rank; a rank that is killed
- * ends the others within seconds, also those that never talked to it; the declarations of ours
- * agree with UCX's headers where they are installed; a library's connections are found by its
- * ports. */
+/* t_net_ucx.c: the transport on UCX between processes of this host, over TCP and over shared
+ * memory. Every algorithm gives the right sums for any count, with the same bits on every rank. A
+ * rank that is killed ends the others within seconds, also those that never talked to it. Our
+ * declarations agree with UCX's headers where they are installed. A library's connections are found
+ * by its ports. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>

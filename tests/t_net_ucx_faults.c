@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The transport on UCX beside a stand-in for that library, of which the n-th call fails: nothing is
- * sent anywhere, two ends of one process talk through lists. Whatever fails is told with a
+/* t_net_ucx_faults.c: the transport on UCX beside a stand-in for that library, of which the n-th
+ * call fails. Nothing is sent; two ends of one process talk through lists. A failure is told with a
  * sentence, ends its requests, and leaves no context, worker, endpoint or request. Calls come back
- * at once, later, or while they are posted; messages are cut or broken; a peer is lost; what is
- * cancelled never ends. */
+ * at once, later, or while they are posted. Messages are cut or broken, a peer is lost, a cancelled
+ * request never ends. */
 #include "tests/t.h"
 
 #if !defined(GY_NO_UCX)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The n-th allocation fails, for every n, while what a stranger wrote is read: the corpora of every
- * parser, from memory and from a file; text of rows also as .gz; models, nets, schedules,
- * checkpoints and their notes, data sets. A reader that fails says that memory was short, holds
- * nothing afterwards, and reads the same input as before when there is memory again. `--all`: also
- * with all later allocations failing, and with changes of each input. */
+/* t_no_memory.c: the n-th allocation fails, for every n, while a stranger's text is read. Inputs
+ * are the corpora of every parser, from memory and from a file; text of rows also as .gz. They are
+ * models, nets, schedules, checkpoints and their notes, data sets. A reader that fails says that
+ * memory was short, holds nothing afterwards, and reads the same input as before when there is
+ * memory again. `--all`: also with all later allocations failing, and with changes of each
+ * input. */
 #include "tools/lab/lab.h"
 #include "tests/data_files.h"
 #include "tests/faults.h"

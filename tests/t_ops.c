@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* THE op test. One table of cases serves every mode, on every kernel set that this machine has:
+/* t_ops.c: THE op test. One table of cases serves every mode, on every kernel set that this machine
+ * has:
  *
- *     t_ops                    every case against the truth in double, apart and in place; the same bits for any number
- *                              of threads; gradients against central differences; known answers; and planted faults,
- *                              which must be noticed
- *     t_ops --grad             only gradients and known answers
- *     t_ops --bench            time, GFLOP/s and GB/s of layers of real nets, as CSV
- *     t_ops --list             the cases
- *     --isa NAME --case TEXT --seed N   one kernel set; cases whose description holds TEXT; other random numbers
- *     --sample                 some of the cases, drawn by the seed, which is the clock's where none is given: every op code
- *                              and type with every shape that it has, and with every combination of options that it has
- *     --part I/N               the Ith of N parts of the cases; part 0: all that is not about one case
- *     --fault NAME             with a kernel that is wrong on purpose: it must fail
+ *     t_ops            every case against the truth in double, apart and in place; the same bits
+ *                      for any number of threads; gradients against central differences; known
+ *                      answers; and planted faults, which must be noticed
+ *     t_ops --grad     only gradients and known answers
+ *     t_ops --bench    time, GFLOP/s and GB/s of layers of real nets, as CSV
+ *     t_ops --list     the cases
+ *     --isa NAME --case TEXT --seed N   one kernel set; cases whose description holds TEXT; other
+ *                      random numbers
+ *     --sample         some of the cases, drawn by the seed, or by the clock without one: every op
+ *                      code and type with every shape that it has, and with every combination of
+ *                      options that it has
+ *     --part I/N       the Ith of N parts of the cases; part 0: all that is not about one case
+ *     --fault NAME     with a kernel that is wrong on purpose: it must fail
  *
  * Sizes lie around every vector width and tile edge; outputs are poisoned, tensors stand between
  * guard zones. */

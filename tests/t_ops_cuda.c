@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The op test on a device with memory of its own: the same table of cases as t_ops, through the
- * CUDA backend, on the emulator or on a GPU. Every row of the variant table that fits a case runs
- * it, not only the one that would be chosen.
+/* t_ops_cuda.c: the op test on a device with memory of its own. It has the table of cases of t_ops,
+ * through the CUDA backend, on the emulator or on a GPU. Every row of the variant table that fits a
+ * case runs it, not only the one that would be chosen.
  *
- *     t_ops_cuda                       a sample on the emulator: of the cases that fit a row one that is chosen and one in OPC_SAMPLE
- *     t_ops_cuda --each N              one in N; 1: all
- *     t_ops_cuda --whole               and everything that op_cover.h lists: each row for each architecture and type, each way to cut
- *     t_ops_cuda --device cuda         every case on the GPU, each twice: the same bits
- *     t_ops_cuda --arch 90             no device: the sample is compiled for sm_90 by NVRTC, and no convolution may spill; with --whole
- *                                      every row with every type and every way to cut
+ *     t_ops_cuda                a sample on the emulator: of the cases that fit a row one that is
+ *                               chosen and one in OPC_SAMPLE
+ *     t_ops_cuda --each N       one in N; 1: all
+ *     t_ops_cuda --whole        and everything that op_cover.h lists: each row for each
+ *                               architecture and type, each way to cut
+ *     t_ops_cuda --device cuda  every case on the GPU, each twice: the same bits
+ *     t_ops_cuda --arch 90      no device: the sample is compiled for sm_90 by NVRTC, and no
+ *                               convolution may spill; with --whole every row with every type and
+ *                               every way to cut
  *     --case TEXT --row NAME --op NAME --seed N
- *     --list                           the pairs of op and row that the device has, a line each; nothing runs
- *     --say                            each case's name before it runs: the last one printed is the one that hangs
+ *     --list                    the pairs of op and row that the device has; nothing runs
+ *     --say                     each case's name before it runs: the last one printed hangs
  *
- * On a GPU tensors stand between guard zones; on the emulator they do not, because it checks every
+ * On a GPU tensors stand between guard zones. On the emulator they do not, because it checks every
  * access by itself. */
 #include "engine/base/clock.h"
 #include "engine/base/file.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of training in random company: each combination trains five steps, on one or two ranks,
- * and every number that can be seen is held against a second implementation (train_truth.h). A net
- * that is saved and loaded in every step must keep to the same bits, and so must one with another
- * number of threads, with other buckets, with shards on other ranks. What cannot go together must
- * be refused in words.
+/* t_options.c: options of training in random company. Each combination trains five steps, on one or
+ * two ranks, and every visible number is held against a second implementation (train_truth.h). A
+ * net that is saved and loaded in every step must keep to the same bits. So must one with another
+ * number of threads, with other buckets, with shards on other ranks. Options that cannot go
+ * together must be refused in words.
  *
  *     t_options                              the quick suite
  *     t_options --runs N [FROM]              N combinations, from number FROM on

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs that outlive their ranks: 2 to 4 processes train 4 shards and some are killed, rank 0 too,
- * amid a sum, between two steps, together, and while those that are left come together, on one host
- * and on several, behind the last step and in the last test. Each run ends with the file of one
- * that nobody disturbed. One that is lost before the first step may end the job: with a sentence on
- * each rank. GYRE_TEST_ALL=1: thirty kills and more, not a sample. */
+/* t_outlive.c: jobs that outlive their ranks. 2 to 4 processes train 4 shards and some are killed,
+ * rank 0 too. They are killed amid a sum, between two steps, together, and while the others come
+ * together. It happens on one host and on several, behind the last step and in the last test. Each
+ * run ends with the file of an undisturbed one. A rank that is lost before the first step may end
+ * the job, with a sentence on each rank. GYRE_TEST_ALL=1: thirty kills and more, not a sample. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Several processes train one net: with shards the same bits on any number of them, buckets of any
- * size, a batch norm over all of them against one process with the whole batch, what is refused, a
- * loss that is not finite on one of them, a trace of all; ranks on devices with memory of their own
- * (the emulator) beside ranks on the CPU. Sums of other programs, into a result that the ranks of a
- * host share. */
+/* t_parallel.c: several processes train one net. With shards any number of them gives the same
+ * bits. Buckets have any size. A batch norm over all of them stands against one process with the
+ * whole batch. Also refusals, a loss that is not finite on one of them, a trace of all. Ranks on
+ * devices with memory of their own (the emulator) stand beside ranks on the CPU. Other programs
+ * sum, also into a result that the ranks of a host share. */
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>

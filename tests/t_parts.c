@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of a data set: which splits a path has, in every format, and that one it lacks is refused,
- * never taken from another; holding out a share of each class: whole, disjoint, of the right size,
- * the same wherever it is computed. */
+/* t_parts.c: parts of a data set. Which splits a path has, in every format; one that it lacks is
+ * refused, never taken from another. A share of each class that is held out is whole, disjoint, of
+ * the right size, the same wherever it is computed. */
 #include "io/images/data_set.h"
 #include "tests/data_files.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Portable Float Maps: both byte orders, both kinds, rows turned over, values passed on bit by bit,
- * and every damage refused by a sentence. Batches of a float set hold the same floats. */
+/* t_pfm.c: Portable Float Maps: both byte orders, both kinds, rows in reverse order, values bit by
+ * bit, and each damage refused by a sentence. Batches of a float set hold the same floats. */
 #include "io/images/augment.h"
 #include "io/images/data_set.h"
 #include "tests/data_files.h"

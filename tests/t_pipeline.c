@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Nets in stages beside one process. Nets are drawn at random, with residuals over borders, batch
- * norms, dropout, pools and groups, and so are stages, micro-batches, copies, schedule, type,
- * optimiser and threads. After some updates the file that rank 0 saves must be, to its last byte,
- * that of one process; and so must the losses. Schedules are proved, and spoiled ones refused. */
+/* t_pipeline.c: nets in stages beside one process. Nets are drawn at random, with residuals over
+ * borders, batch norms, dropout, pools and groups. So are stages, micro-batches, copies, schedule,
+ * type, optimiser and threads. After some updates the file that rank 0 saves must be, to its last
+ * byte, that of one process; and so must the losses. Schedules are proved, and spoiled ones
+ * refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A stranger's names in sentences: control characters are escaped in errors and in the log, and
- * nothing else is changed. */
+/* t_plain.c: a stranger's names in sentences. Control characters are escaped in errors and in the
+ * log, and nothing else is changed. */
 #include "engine/base/log.h"
 #include "engine/base/mem.h"
 #include "engine/base/text_plain.h"

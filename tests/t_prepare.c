@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Nothing is derived while a net steps: every net of the zoo steps on every set of kernels that
- * this machine has, in f32 and bf16, and the CPU backend's counter of plans stands still, as
- * malloc's does in t_engine. Batches are whole and partial; evaluation takes part. And the table of
- * drivers is whole: each op finds one, with a plan where it has scratch.
+/* t_prepare.c: nothing is derived while a net steps. Every net of the zoo steps on every set of
+ * kernels that this machine has, in f32 and bf16. The CPU backend's counter of plans stands still,
+ * as malloc's does in t_engine. Batches are whole and partial; evaluation takes part. And the table
+ * of drivers is whole: each op finds one, with a plan where it has scratch.
  *
  *     t_prepare                2 steps of the nets of up to 13 million weights
  *     t_prepare --steps N      of every net: minutes */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole nets beside the interpreter of the graph: nets drawn at random, and the zoo. Each set of
- * kernels, in f32 and bf16, gives the interpreter's losses, scores, gradients and running
- * statistics. 1, 2 and 3 threads give the same bits. Memory is what was measured. A net that fails
- * is printed by its seed, and again as the smallest that still fails. Nets run in processes of
- * their own: one that crashes is one that fails.
+/* t_random.c: whole nets beside the interpreter of the graph: nets drawn at random, and the zoo.
+ * Each set of kernels, in f32 and bf16, gives the interpreter's losses, scores, gradients and
+ * running statistics. 1, 2 and 3 threads give the same bits. Memory is what was measured. A net
+ * that fails is printed by its seed, and again as the smallest that still fails. Nets run in
+ * processes of their own: one that crashes is one that fails.
  *
  *     t_random                       300 nets, planted faults, the small nets of the zoo
  *     --nets N --seed S              other nets, without faults and zoo

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks that do not have the same end together and say so: nets and linear models. Of what a rank
- * reads from another host a bit is another, at random: no rank goes on, all have one sentence, with
- * both ranks, the way and the bucket. A rank has another weight: that is found at the next
- * checkpoint, which is not written. Ranks that have the same go on, also from their last
- * checkpoint. */
+/* t_ranks_same.c: ranks of nets and linear models that no longer have the same end together and say
+ * so. A bit of what a rank reads from another host is flipped, at random. No rank continues; all
+ * have one sentence, with both ranks, the way and the bucket. A rank has another weight: that is
+ * found at the next checkpoint, which is not written. Ranks that have the same continue, also from
+ * their last checkpoint. */
 #include "engine/gyre_job.h"
 #include "tests/data_files.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run leaves for people: event files are decoded here byte by byte, CSV files are resumed
- * and torn, charts must be well-formed XML. With --write FOLDER the program only leaves samples
- * there, for other readers. */
+/* t_report.c: the files of a run for people. Event files are decoded here byte by byte, CSV files
+ * are resumed and torn, charts must be well-formed XML. With --write FOLDER the program only leaves
+ * samples there, for other readers. */
 #include "engine/base/hash.h"
 #include "io/report.h"
 #include "tests/t.h"

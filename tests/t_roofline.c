@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Work and limits of ops against sums by hand; what the backend measures; gyre_print_why leaves a
- * net as it was; gyre_print_fit keeps the limit. No figure of speed is judged. */
+/* t_roofline.c: work and limits of ops against sums by hand, and the backend's measurements.
+ * gyre_print_why leaves a net as it was; gyre_print_fit keeps the limit. No figure of speed is
+ * judged. */
 #include "tools/lab/lab.h"
 #include "engine/run/engine.h"
 #include "tools/lab/roofline.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* More of rows from text: Criteo's words hashed again by the letter, hashed ids, .gz files whole
- * and damaged, and the files of real data that $GYRE_TEST_DATA has. */
+/* t_rows_more.c: more of rows from text: Criteo's words hashed again by the letter, hashed ids, .gz
+ * files whole and damaged. Also the files of real data that $GYRE_TEST_DATA has. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "tests/rows_case.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Text of sparse rows: a table of texts of every format, well formed and not, each with the rows it
- * becomes or the place and sentence of its failure, strict and lenient; numbers beside strtod;
- * files of several pieces with any number of threads; appending. */
+/* t_rows_text.c: text of sparse rows. A table has texts of every format, well formed and not,
+ * strict and lenient. Each has the rows it becomes or the place and sentence of its failure.
+ * Numbers stand beside strtod. Files have several pieces, with any number of threads, and are
+ * appended to. */
 #include "engine/base/file.h"
 #include "tests/rows_case.h"
 

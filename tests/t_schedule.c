@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedules: every algorithm is proved for every number of ranks, layouts and goals; numbers run
- * through them give the sums that the proof promises; and each kind of damage to a schedule is
- * noticed. */
+/* t_schedule.c: schedules. Every algorithm is proved for every number of ranks, layouts and goals.
+ * Numbers run through them give the sums that the proof promises. Each kind of damage to a schedule
+ * is noticed. */
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
 #include "net/schedule/schedule.h"

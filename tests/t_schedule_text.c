@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedules as text: what is printed reads as the same schedule with the same proof, a schedule
- * written by hand is proved and refused like a built one, and every line that is wrong is named
- * with its place. */
+/* t_schedule_text.c: schedules as text. What is printed reads as the same schedule with the same
+ * proof. A schedule written by hand is proved and refused like a built one. Every wrong line is
+ * named with its place. */
 #include "net/schedule/algorithms.h"
 #include "net/schedule/schedule.h"
 #include "tests/t.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Options in company: an update is what a plain second implementation makes of the same gradients,
- * whatever rule, clipping, decay, averaging, accumulation and checkpoints it is combined with. On
- * the reference, the machine's own kernels and the CUDA emulator. */
+/* t_seams.c: options in company. An update is what a plain second implementation makes of the same
+ * gradients, whatever rule, clipping, decay, averaging, accumulation and checkpoints are combined.
+ * It runs on the reference, the machine's own kernels and the CUDA emulator. */
 #include "tools/lab/lab.h"
 #include "engine/base/file.h"
 #include "engine/base/rng.h"

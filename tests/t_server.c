@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameter servers. Random nets with random options: two and four workers with one and two servers
- * have the bits of one process, weights and the optimiser's state. Workers that do not go in step:
- * what is recorded and replayed gives the same bits. Workers that are lost, worker 0 as well: the
- * others go on. Frames that come twice, late, damaged or of another run, and a worker of another
- * net or of other data, end the job with one sentence on every rank. Slices, ledger and records by
- * themselves: each float has one server, no worker waits for ever, and none is further ahead than
- * it may be, though some go and come back. */
+/* t_server.c: parameter servers. Random nets with random options: two and four workers with one and
+ * two servers have the bits of one process, weights and the optimiser's state. Workers are not in
+ * step: a record that is replayed gives the same bits. Workers are lost, worker 0 as well: the
+ * others continue. Frames come twice, late, damaged or of another run, or a worker is of another
+ * net or of other data. Each ends the job with one sentence on every rank. Slices, ledger and
+ * records by themselves: each float has one server, no worker waits for ever. None is further ahead
+ * than it may be, though some go and come back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Small scopes, all of them: every text of few letters as JSON, as the head of an image, as a
- * schedule. Each is accepted, or refused with a sentence that names the place; where a second,
+/* t_small.c: small scopes, all of them: every text of few letters as JSON, as the head of an image,
+ * as a schedule. Each is accepted, or refused with a sentence that names the place. Where a second,
  * simpler implementation is at hand it must agree. Without options texts are two letters shorter
- * than with `--all`, which takes a minute; the name of a scope: that one alone. Inputs end where
+ * than with `--all`, which takes a minute. The name of a scope: that one alone. Inputs end where
  * their memory ends, so that a sanitizer sees a look behind them. */
 #include <unistd.h>
 

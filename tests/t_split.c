@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Nets with split layers beside whole ones. Nets are drawn at random: convolutions, batch norms,
- * dropout, residuals and bends before, between and behind layers that are split or not. So are
- * ranks, shards, type, optimiser and threads. With shards the file that rank 0 saves must be, to
- * its last byte, that of one process. Without shards losses must be near those of the same ranks
- * with the same net whose layers are whole. */
+/* t_split.c: nets with split layers beside whole ones. Nets are drawn at random: convolutions,
+ * batch norms, dropout, residuals and bends before, between and behind layers that are split or
+ * not. So are ranks, shards, type, optimiser and threads. With shards the file that rank 0 saves
+ * must be, to its last byte, that of one process. Without shards losses must be near those of the
+ * same ranks with the same net whose layers are whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Every kernel set that this processor has, on register tiles of every shape; tile_check.h says
- * what is compared. Under an emulator of another processor this is the short test of that
- * processor's sets. */
+/* t_tiles.c: every kernel set that this processor has, on register tiles of every shape;
+ * tile_check.h says what is compared. Under an emulator of another processor this is the short test
+ * of that processor's sets. */
 #include "engine/base/cpu.h"
 #include "kernels/cpu/isa/select.h"
 #include "tests/tile_check.h"

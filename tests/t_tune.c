@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Block sizes: every value worth trying leaves every bit, or, where sums may be cut elsewhere, the
- * result to within rounding; and whatever the sizes, also odd ones, the bits are the same for any
- * number of threads. The file of measured sizes: what is put in comes out, keys are exact, and no
- * bytes break the reader. */
+/* t_tune.c: block sizes. Every value worth trying leaves every bit, or, where sums may be cut
+ * elsewhere, the result within rounding. Whatever the sizes, also odd ones, the bits are the same
+ * for any number of threads. The file of measured sizes: what is put in comes out, keys are exact,
+ * and no bytes break the reader. */
 #include "engine/base/file.h"
 #include "engine/base/rng.h"
 #include "engine/plan/tuning_file.h"

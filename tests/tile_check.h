@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tile_check.h: the products of a kernel set on register tiles, gemm and outer, of floats and of
  * pairs of bf16, against plain sums in double. Shapes lie around every edge; rows and outputs lie
- * evenly apart, astray or in disorder; what lies beside is poisoned, and memory has exactly the
- * size that may be read, so that a sanitizer sees more. */
+ * evenly apart, astray or in disorder. Memory beside them is poisoned and has exactly the size that
+ * may be read, so that a sanitizer sees more. */
 #ifndef GY_TILE_CHECK_H
 #define GY_TILE_CHECK_H
 #include "engine/base/half.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules, an element at a time. What an element may be off follows from its gradient and from
- * the norms, each taken as far off as it may be. */
+/* train_rules.c: the update rules, an element at a time. How far an element may be off follows from
+ * its gradient and from the norms, each taken as far off as it may be. */
 #include "tests/train_rules.h"
 
 #define TRAIN_STEPS 8                    /* of halving what a gradient may be off */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call makes of the samples of all ranks: dealing them out, statistics, dropout, sums. Rules
- * of updates are in train_rules.c. */
+/* train_truth.c: what a call makes of the samples of all ranks: dealing them out, statistics,
+ * dropout, sums. train_rules.c has the rules of updates. */
 #include "tests/train_truth.h"
 #include "engine/base/rng.h"
 #include "tests/train_rules.h"

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* train_truth.h: training once more, in double and as plainly as it can be said: what a call with
- * any options must give. It reads struct gyre_config and batches as engine/gyre.h explains them and
+/* train_truth.h: training once more, in double and as plainly as possible: what a call with any
+ * options must give. It reads struct gyre_config and batches as engine/gyre.h explains them and
  * calls nothing of the engine; the net itself is net_truth.h's. All ranks of a job are computed in
  * one place, one after the other.
  *
- * Beside each number stands how far off float arithmetic may be. It is measured, not guessed: the
+ * Beside each number stands how far off float arithmetic may be. It is measured, not guessed. The
  * same call is computed in other worlds, in which every layer's values and gradients are off by as
  * much as they are rounded.
  *
  *     train_open(&t, &config, 2, TRAIN_RIGHT);
  *     train_step(&t, batches);                                batches[rank]
- *     t.vector[TRAIN_WEIGHT][0][3].is[5], .may[5];            its weight 5 of parameter 3, and what it may be off
- *     train_adopt(&t.vector[TRAIN_WEIGHT][0][3], weights);    goes on from the engine's: roundings do not add up */
+ *     t.vector[TRAIN_WEIGHT][0][3].is[5], .may[5];          weight 5 of parameter 3; how far off
+ *     train_adopt(&t.vector[TRAIN_WEIGHT][0][3], weights);  goes on from the engine's: roundings
+ *                                                           do not add up */
 #ifndef GY_TRAIN_TRUTH_H
 #define GY_TRAIN_TRUTH_H
 #include "engine/gyre.h"

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# amalgamate.sh FOLDER SOURCE_ID PROFILE FILE.c...: writes FOLDER/gyre.c and gyre.h: a profile of the library as one file, and its header.
-# Every #include "..." is replaced by the file at its first place and dropped afterwards; #include <...> stays. A template, FILE.inc,
-# which is included many times, stands once at the end, and gyre.c includes itself to reach it. Whatever
-# the library's files share becomes static (GY_INT), so only gyre_ names leave the object. Same inputs, same bytes: no
-# dates, no paths of the machine. The order of FILE.c is the order in the result.
+# amalgamate.sh FOLDER SOURCE_ID PROFILE FILE.c...: writes FOLDER/gyre.c and gyre.h: a profile of
+# the library as one file, and its header. Every #include "..." is replaced by the file at its first
+# place and dropped afterwards; #include <...> stays. A template, FILE.inc, which is included many
+# times, stands once at the end, and gyre.c includes itself to reach it. Whatever the library's
+# files share becomes static (GY_INT), so only gyre_ names leave the object. Same inputs, same
+# bytes: no dates, no paths of the machine. The order of FILE.c is the order in the result.
 set -eu
 export LC_ALL=C
 folder=$1

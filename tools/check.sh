@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check.sh LIBRARY [full|RULE]: the rules of this tree that a compiler does not know. Each rule prints what breaks it, with file and
-# line, and counts once. LIBRARY is a built libgyre.a. `full` adds what takes longer: every header alone, and the library
-# without its options; RULE: the one of this name alone. Variables: CC (default cc), SCRATCH (a folder to write in, default a new one).
+# check.sh LIBRARY [full|RULE]: the rules of this tree that a compiler does not know. Each rule
+# prints what breaks it, with file and line, and counts once. LIBRARY is a built libgyre.a. `full`
+# adds what takes longer: every header alone, and the library without its options; RULE: the one of
+# this name alone. Variables: CC (default cc), SCRATCH (a folder to write in, default a new one).
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What every file of the command needs: sentences on standard error, "did you mean", JSON, and the
- * terminal's last line. */
+/* cli.c: what every file of the command needs: sentences on standard error, "did you mean", JSON,
+ * and the terminal's last line. */
 #include "tools/cli.h"
 #include <stdarg.h>
 #include <string.h>

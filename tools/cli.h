@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cli.h: what the files of the command share. A command is a row, and its options are rows, too.
- * One mechanism makes of them the parsing, the defaults, the help and the "did you mean". The
- * command knows the library only through gyre.h. */
+/* cli.h: what the files of the command share. A command is a row (struct cli_command) and its
+ * options are rows, too. From these rows come parsing, defaults, help and "did you mean". The
+ * command knows the library only through its public headers and lab.h. A new command is a row
+ * beside its code, and a line in the table of gyre.c. */
 #ifndef GYRE_CLI_H
 #define GYRE_CLI_H
 #ifndef _POSIX_C_SOURCE
@@ -27,7 +28,7 @@ enum cli_exit {
     CLI_RESOURCES = 4, /* memory or device is missing */
     CLI_NONFINITE = 5, /* a loss or gradient is not finite */
     CLI_STOPPED = 6,   /* stopped by a signal; a checkpoint was written */
-    CLI_UNPROVED = 7   /* a linear model: the gap was not reached, or what its file says does not hold */
+    CLI_UNPROVED = 7   /* linear model: the gap was not reached, or a claim of its file is wrong */
 };
 
 /* ---- sentences, words, JSON (cli.c) ---- */
@@ -302,7 +303,7 @@ int cli_progress_show(struct cli_progress *progress, const char *left, double pa
 void cli_catch_signals(void);
 int cli_stop_signal(void); /* 0: none came */
 
-/* ---- gyre why (cmd_why.c; its command stands beside that of train, whose options it takes) ---- */
+/* ---- gyre why (cmd_why.c; its command takes train's options and stands beside it) ---- */
 
 struct cli_why_options {
     int64_t steps, all_ops;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre bench allreduce: times sums over the ranks of a job, from a few bytes to many, and checks
- * their results. Started alone it starts itself as two ranks; under a launcher it takes the ranks
- * that there are. */
+/* cmd_bench_sum.c: gyre bench allreduce: times sums over the ranks of a job, from a few bytes to
+ * many, and checks their results. Alone it starts itself as two ranks; under a launcher it takes
+ * the ranks of the job. */
 #include "engine/gyre_job.h"
 #include "tools/cli.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre eval: a checkpoint on a data set. */
+/* cmd_eval.c: gyre eval: evaluates a checkpoint on a data set. */
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre fit: a memory limit to the options of gyre train. */
+/* cmd_fit.c: gyre fit: turns a memory limit into options of gyre train. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre glm convert, inspect, generate, predict: everything about linear models but training. */
+/* cmd_glm_data.c: gyre glm convert, inspect, generate, predict: all of linear models but
+ * training. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>

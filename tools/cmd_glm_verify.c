@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre glm verify: whether what a linear model's file says of itself holds. */
+/* cmd_glm_verify.c: gyre glm verify: checks the claims in a linear model's file. */
 #include "tools/cli.h"
 #include <math.h>
 #include <stdlib.h>

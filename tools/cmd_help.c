@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands by name, and what gyre help prints: the overview, a command, the language of nets, exit
- * codes. The table of commands is gyre.c's. */
+/* cmd_help.c: finds commands by name, and prints gyre help: the overview, a command, the language
+ * of nets, exit codes. gyre.c has the table of commands. */
 #include "tools/cli.h"
 #include <string.h>
 

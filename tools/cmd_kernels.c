@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre kernels: a GPU's kernels of a net, listed, dumped or packed into a file; a kernel of the
- * user's own, tried. gyre audit: are they those that a checkpoint records? */
+/* cmd_kernels.c: gyre kernels: lists, dumps or packs a net's GPU kernels, and tries a user's own
+ * kernel. gyre audit: compares them with those that a checkpoint records. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre launch: starts several processes of a command as the ranks of one job, on this host or on
- * those of a file, through ssh. Each gets its number and the job's key, through a pipe. Those of
- * other hosts get it as the first line of their input, which stays open as long as the launcher
- * lives. When one ends badly, it says which and how, and ends the others. When one stands still
- * while nobody notices (they are meeting, or all done), it is ended. */
+/* cmd_launch.c: gyre launch: starts processes of a command as the ranks of one job, on this host
+ * or, through ssh, on those of a file. Each gets its number and the job's key through a pipe. On
+ * other hosts it is the first line of their input, which stays open as long as the launcher lives.
+ * When one ends badly, the launcher says which and how, and ends the others. It also ends a process
+ * that stands still where no rank can notice: while they meet, or when all are done. */
 #include "tools/launch.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands that look at a net without data: plan, bench, tune, zoo, knobs. */
+/* cmd_net.c: commands on a net without data: plan, bench, tune, zoo, knobs. */
 #include "engine/gyre_job.h"
 #include "tools/lab/lab.h"
 #include "tools/cli.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre net: schedules of allreduce, proved and printed; simulated training on described
- * clusters. */
+/* cmd_network.c: gyre net: proves and prints schedules of allreduce; simulates training on
+ * described clusters. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options from their table: defaults go through the same setter as what the user gives, so a
- * default can be printed and cannot be out of range unnoticed. */
+/* cmd_options.c: options from their table. Defaults go through the same setter as the user's
+ * values. So a default can be printed, and one out of range is noticed. */
 #include "tools/cli.h"
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre predict: what a net sees in images, from files or from a data set. */
+/* cmd_predict.c: gyre predict: a net's classes of images, from files or from a data set. */
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>

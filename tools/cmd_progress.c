@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run shows while it goes on: a bar that is redrawn on a terminal, plain lines elsewhere, or
- * JSON. Signals become a flag that the progress call hands to the loop. */
+/* cmd_progress.c: shows a run's progress: a bar that is redrawn on a terminal, plain lines
+ * elsewhere, or JSON. Signals become a flag that the progress call hands to the loop. */
 #include "tools/cli.h"
 #include <signal.h>
 #include <stdlib.h>

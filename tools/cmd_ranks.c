@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* --ranks N of a command: this process becomes 'gyre launch --ranks N' of the same command line.
- * With --device cuda:all N is the number of GPUs here, and each process takes its own. */
+/* cmd_ranks.c: --ranks N of a command: this process becomes 'gyre launch --ranks N' of the same
+ * command line. With --device cuda:all N is the number of GPUs here, and each process takes its
+ * own. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameter servers: what the options of gyre train about them mean, and what a run with them ends
- * with. How many of a job's ranks are servers stands in GYRE_SERVERS where no option says it. */
+/* cmd_servers.c: parameter servers: turns their options of gyre train into a job's configuration,
+ * and prints what servers counted. Where no option gives the number of servers, GYRE_SERVERS
+ * does. */
 #include "engine/gyre_job.h"
 #include "tools/cli.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre train, and gyre why with the same options: options to configuration. Epochs become steps
- * here, because only here the data set and the batch are both known. */
+/* cmd_train.c: gyre train, and gyre why with the same options: turns options into configuration.
+ * Epochs become steps here, because only here the data set and the batch are both known. */
 #include "engine/gyre_job.h"
 #include "tools/lab/lab.h"
 #include "tools/train_options.h"

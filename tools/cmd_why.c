@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre why: its own options and what it asks of the library. The net and the data come from the
- * options of gyre train (cmd_train.c), so that "train" in a command line can be replaced by
- * "why". */
+/* cmd_why.c: gyre why: its own options and its call of the library. The net and the data come from
+ * the options of gyre train (cmd_train.c), so "why" can replace "train" in a command line. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 

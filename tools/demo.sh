@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# demo.sh GYRE DATA FOLDER: trains the zoo's net 'fashion' on the 60,000 real images of Fashion-MNIST, measures it on the 10,000
-# test images, draws curve and confusion matrix, classifies one image. It fails below 92.0 % test accuracy.
+# demo.sh GYRE DATA FOLDER: trains the zoo's net 'fashion' on the 60,000 real images of
+# Fashion-MNIST and measures it on the 10,000 test images. It draws curve and confusion matrix and
+# classifies one image. It fails below 92.0 % test accuracy.
 set -eu
 gyre=$1
 data=$2

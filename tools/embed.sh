@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# embed.sh FILE [recipes]: writes FILE, a C file with the text of everything that is compiled at run time: kernels/cuda/*.cu and
-# *.cuh, and the headers that they share with the host. kernels/cuda/sources.c looks texts up in it. With `recipes`: the
-# recipes of 'gyre recipe', tools/recipes/*.txt, for tools/cmd_recipe.c. Same inputs, same bytes; a FILE that would not
-# change is left alone, so that nothing is compiled again.
+# embed.sh FILE [recipes]: writes FILE, a C file with the text of everything that is compiled at run
+# time. That is: kernels/cuda/*.cu and *.cuh, and the headers that they share with the host.
+# kernels/cuda/sources.c looks texts up in it. With `recipes`: the recipes of 'gyre recipe',
+# tools/recipes/*.txt, for tools/cmd_recipe.c. Same inputs, same bytes. A FILE that would not change
+# is left alone, so that nothing is compiled again.
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."

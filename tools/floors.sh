@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# floors.sh OBJECTS: the form of the tree, measured. A room is a .c file with the header of its name. An arrow goes from a room to each
-# whose header it includes or whose functions and data it uses; OBJECTS is the folder of the compiled files. Rooms that reach each
-# other are a circle. A room's floor is the longest way down from it inside its folder, a circle being one step; an arrow
-# climbs when it goes to a folder that stands above (the order of FOLDERS). Last come one line 'NAME VALUE' each for check.sh.
+# floors.sh OBJECTS: the form of the tree, measured. A room is a .c file with the header of its
+# name. An arrow goes from a room to each whose header it includes or whose functions and data it
+# uses. OBJECTS is the folder of the compiled files. Rooms that reach each other are a circle. A
+# room's floor is the longest way down from it inside its folder; a circle is one step. An arrow
+# climbs when it goes to a folder that stands above (the order of FOLDERS). Last come one line 'NAME
+# VALUE' each for check.sh.
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."

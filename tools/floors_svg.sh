@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# floors_svg.sh: the levels of the tree as a picture, from the table below. Its output is docs/floors.svg.
-# A box: 'row rows column columns colour name | what is in it'. An arrow goes from a folder to one that it may include.
+# floors_svg.sh: the levels of the tree as a picture, from the table below. Its output is
+# docs/floors.svg. A box: 'row rows column columns colour name | what is in it'. An arrow goes from
+# a folder to one that it may include.
 set -eu
 export LC_ALL=C
 table()

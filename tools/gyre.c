@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The command: finds the subcommand's row, lets the options mechanism read the rest, runs it. */
+/* gyre.c: the command. It finds the subcommand's row, has cmd_options.c read the rest, and runs
+ * it. */
 #include "tools/cli.h"
 #include <fcntl.h>
 #include <signal.h>

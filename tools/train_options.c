@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of 'gyre train', and which of them leave others without effect. */
+/* train_options.c: the options of 'gyre train', and which of them leave others without effect. */
 #include "tools/lab/lab.h"
 #include "tools/train_options.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* base.h: included first by every file of Gyre. It fixes feature macros, linkage marks, the system
- * headers that everybody uses, and arithmetic on sizes that cannot overflow silently.
+/* base.h: fixes feature macros, linkage marks, the system headers that all files use, and
+ * arithmetic on sizes that reports overflow. Every file of Gyre includes it first.
  *
- * engine/base knows nothing of nets, files or kernels; everything else may include it. */
+ * engine/base knows nothing of nets, files or kernels; all other folders may include it. */
 #ifndef GY_BASE_H
 #define GY_BASE_H
 

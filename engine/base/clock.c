@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The two clocks of POSIX. */
+/* clock.c: the two clocks of POSIX, and the date of a day without the C library's time zones. */
 #include "engine/base/clock.h"
 #include <time.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* x86: CPUID, and XGETBV for the registers that the system saves; AMX tiles are lent to a program
- * that asks. POWER: the kernel's auxiliary vector. */
+/* cpu.c: asks the processor and the system what cpu.h tells. On x86 CPUID, and XGETBV for the
+ * registers that the system saves; Linux lends AMX tiles to a program that asks. On POWER the
+ * kernel's auxiliary vector. */
 #include "engine/base/cpu.h"
 #include "engine/base/file_line.h"
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu.h: what this processor can do, found at run time. A kernel set needs all its bits. */
+/* cpu.h: finds out at run time what this processor can do: instruction sets, model, cache sizes.
+ * kernels/cpu chooses its kernels by these bits; a kernel set needs all of its own. */
 #ifndef GY_CPU_H
 #define GY_CPU_H
 #include "engine/base/base.h"
@@ -18,12 +19,13 @@ GY_INT unsigned gy_cpu_bits(void);
  * and what it builds on; NULL or "" or "native" all. Returns 0, or -1 for an unknown name with
  * *mask untouched. */
 GY_INT int gy_cpu_mask(const char *name, unsigned *mask);
-/* "AMD EPYC 9754" or so, into room bytes; "unknown" when the system does not say. */
+/* Copies the model, such as "AMD EPYC 9754", into room bytes; "unknown" when the system has
+ * none. */
 GY_INT const char *gy_cpu_model(char *buf, size_t room);
-/* 1 data, 2, 3, as one core sees it: the least that the system and the processor say and that can
- * be; a safe default when unknown. The parts of it: the size in a text such as "32768K", in the
- * registers a, b, c of CPUID's cache leaves (0: none of that level), and the choice among
- * several. */
+/* Bytes of a cache (level 1 for data, 2, 3) as one core sees it. It is the least plausible size
+ * that the system and the processor report; a safe default when unknown. Its parts: the size in a
+ * text such as "32768K", in registers a, b, c of CPUID's cache leaves (0: no such level), the
+ * choice. */
 GY_INT size_t gy_cpu_cache_bytes(int level);
 GY_INT size_t gy_cpu_cache_text(const char *text);
 GY_INT size_t gy_cpu_cache_leaf(const uint32_t registers[3], int level);

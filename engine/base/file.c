@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing beside, syncing, renaming; reading at any place, or whole. */
+/* file.c: writes to a temporary file, syncs and renames it; reads at any place, or a file whole. */
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include <fcntl.h>

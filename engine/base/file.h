@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* file.h: files that are whole or absent. Writing goes to a temporary file beside the target. It is
- * synced and renamed over the target, and the folder is synced. An error at any point leaves the
- * old file as it was. Nothing is mapped: a mapped file that becomes shorter ends the process. A
- * file is read whole, with a limit, or at any place; then a file that became shorter is an error. A
- * signal interrupts neither. Every sentence names the path and the system's reason. */
+/* file.h: writes files that are whole or absent, and reads files whole or at any place. Whatever
+ * reads or writes data, checkpoints and models calls it. A writer fills a temporary file beside the
+ * target, syncs it, renames it over the target and syncs the folder. An error at any point leaves
+ * the old file as it was. Nothing is mapped: a mapped file that shrinks ends the process; here it
+ * is an error. Signals interrupt neither. Sentences name the path and the system's reason. */
 #ifndef GY_FILE_H
 #define GY_FILE_H
 #include "engine/base/mem.h"
@@ -23,7 +23,7 @@ GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t co
 /* what is written next stands at the file's beginning */
 GY_INT int gy_outfile_rewind(struct gy_outfile *out, struct gy_error *err);
 /* Has the system write what it holds of the file, without waiting: the last sync waits less. */
-#define GY_FILE_AHEAD ((size_t)1 << 20) /* bytes after which that is worth it */
+#define GY_FILE_AHEAD ((size_t)1 << 20) /* bytes between two such calls */
 GY_INT void gy_file_begin_sync(int fd);
 /* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. */
 GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err);
@@ -52,9 +52,9 @@ GY_INT int gy_file_sync(int fd); /* as fsync */
 /* strerror of it, with the limit of a file too large for this process. Returns text. */
 GY_INT const char *gy_file_reason(int reason, char text[160]);
 
-/* Who writes a folder or a file alone: a lock file, which says whose it is and is gone with its
- * owner. The system gives it back when the process ends, however it ends; over NFS as far as locks
- * work there. */
+/* A lock file, by which one process alone writes a folder or a file. Its text says whose it is. The
+ * system releases it when the process ends, however it ends; over NFS as far as locks work
+ * there. */
 struct gy_lock {
     int open, fd;
     char path[4096];

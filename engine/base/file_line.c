@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads lines into a buffer of fixed size. */
+/* file_line.c: reads lines into a buffer of fixed size. */
 #include "engine/base/file_line.h"
 
 GY_INT const char *gy_file_line(const char *path, char *line, int room)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* file_line.h: lines of the system's text files (/proc, /sys), read without allocation. memory.c
- * reads them below the allocator. */
+/* file_line.h: reads lines of the system's text files (/proc, /sys) without allocation. memory.c
+ * calls it below the allocator; cpu.c, pin.c and net/ call it, too. */
 #ifndef GY_FILE_LINE_H
 #define GY_FILE_LINE_H
 #include "engine/base/base.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* half.h: bf16 in plain C, for kernels, ranks' messages and tests: the same bits everywhere. */
+/* half.h: converts between bf16 and float in plain C. Kernels, messages of ranks and tests share
+ * it, so all round to the same bits. */
 #ifndef GY_HALF_H
 #define GY_HALF_H
 #include "engine/base/base.h"

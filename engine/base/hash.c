@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* SHA-256 as FIPS 180-4 writes it. Both CRCs, reflected, eight bytes at a time. The sixteen half
- * bytes are looked up independently, each in the table for its distance from the end. On x86
- * CRC-32C has an instruction; long inputs take three lanes of it, or products of polynomials where
- * one instruction makes four (V. Gopal et al., Intel, 2009, has both). CRC-32 takes such products,
- * one at a time. It folds 64 bytes onto the 64 behind them until few are left, which have the same
- * sum. */
+/* hash.c: SHA-256 as FIPS 180-4 writes it, and both CRCs, reflected, eight bytes at a time. Tables
+ * give the sixteen half bytes independently, each from the table for its distance from the end. On
+ * x86 CRC-32C has an instruction. Long inputs take three lanes of it, or products of polynomials
+ * where one instruction makes four (V. Gopal et al., Intel, 2009, has both). CRC-32 takes such
+ * products, one at a time: it folds 64 bytes onto the next until few with the same sum are left. */
 #include "engine/base/hash.h"
 #include "engine/base/cpu.h"
 #if defined(__x86_64__)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hash.h: SHA-256 (FIPS 180-4) for identity, CRC-32C (Castagnoli) for records, CRC-32 for PNG. */
+/* hash.h: sums of bytes: SHA-256 (FIPS 180-4) for identity, CRC-32C (Castagnoli) for records and
+ * messages, CRC-32 for PNG and gzip. Bytes may come in pieces; the sum is the same. */
 #ifndef GY_HASH_H
 #define GY_HASH_H
 #include "engine/base/base.h"

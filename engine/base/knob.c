@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of environment variables, and a look for ones that are not in it. */
+/* knob.c: the table of environment variables, and the search for ones that it does not have. */
 #include "engine/base/knob.h"
 
 extern char **environ;

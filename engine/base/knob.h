@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* knob.h: every environment variable that Gyre reads, in one table: name, default, help, type. They
- * are read only when the caller asked for it (gyre_config.use_env). A GYRE_ variable that is not in
- * the table is reported, with the name that it resembles. */
+/* knob.h: every environment variable that Gyre reads, in one table: name, type, default, help. They
+ * are read only when the caller asks for it (gyre_config.use_env). A GYRE_ variable that the table
+ * lacks is reported, with the name that it resembles. */
 #ifndef GY_KNOB_H
 #define GY_KNOB_H
 #include "engine/base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One line to the caller's callback, cut at the size of the buffer. */
+/* log.c: formats one line, cut at the buffer's size, and hands it to the caller's callback. */
 #include "engine/base/log.h"
 #include "engine/base/text_plain.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* log.h: the library says something only through the caller's callback. Levels go by volume. Error
- * and warn are rare and name a cause; info is a line per open or epoch, debug a line per op at
- * open. Nothing is logged per step. */
+/* log.h: how the library reports: only through the caller's callback. Levels differ in volume.
+ * Error and warn are rare and name a cause. Info is a line per open or epoch, debug a line per op
+ * at open. A step logs nothing. */
 #ifndef GY_LOG_H
 #define GY_LOG_H
 #include "engine/base/base.h"

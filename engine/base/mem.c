@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An arena's chunks form a list; each begins with its size. Large requests have their own. */
+/* mem.c: arenas and the default hook. An arena's chunks form a list; each begins with its size. A
+ * large request has a chunk of its own. */
 #include "engine/base/mem.h"
 #include "engine/base/memory.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* mem.h: where every byte comes from. One allocator hook (the caller's, or malloc's), and on top of
- * it an arena: a bump allocator that is released whole. An arena works in a fixed block that the
- * caller supplied, or takes chunks from the hook. The same code fills both, so measuring and
- * opening cannot disagree. After gy_arena_freeze an allocation fails and is counted: nothing is
- * allocated while a net steps. */
+/* mem.h: gives all memory of the library. Below is one allocator hook: the caller's, or malloc's.
+ * An arena stands on it: a bump allocator that is released whole. It works in a fixed block of the
+ * caller, or takes chunks from the hook. The same code fills both, so measuring and opening cannot
+ * disagree. After gy_arena_freeze allocations fail and are counted: steps allocate nothing. */
 #ifndef GY_MEM_H
 #define GY_MEM_H
 #include "engine/base/base.h"
@@ -43,7 +42,7 @@ GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t byte
 /* Asks the system to back [ptr, ptr + bytes) by large pages, as far as whole ones lie inside. It
  * may refuse; then nothing happens. */
 GY_INT void gy_mem_large_pages(void *ptr, size_t bytes);
-/* Memory that is not cleared, on large pages of its own from half of one on. */
+/* Memory that is not cleared; at least half a large page has large pages of its own. */
 struct gy_large {
     unsigned char *bytes;
     void *memory; /* as the hook gave it */
@@ -53,8 +52,8 @@ struct gy_large {
 GY_INT int gy_large_take(struct gy_large *large, const struct gy_alloc *alloc, size_t bytes);
 /* zeroed is fine */
 GY_INT void gy_large_drop(struct gy_large *large, const struct gy_alloc *alloc);
-/* What is taken next, so many bytes in all, comes from one piece of such memory. -1: there is none,
- * and nothing has changed. */
+/* Takes one piece of such memory for the next `bytes` bytes of the arena. -1: there is none, and
+ * nothing has changed. */
 GY_INT int gy_arena_reserve(struct gy_arena *arena, size_t bytes);
 
 GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc);

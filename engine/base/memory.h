@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.h: how much memory there is. A request that the machine cannot grant is refused before it
- * is taken. Systems promise more than they have, and end a process that uses it. */
+/* memory.h: how much memory the machine has left. The default hook refuses a request that the
+ * machine cannot grant. Systems promise more than they have, and end a process that uses it. */
 #ifndef GY_MEMORY_H
 #define GY_MEMORY_H
 #include "engine/base/base.h"

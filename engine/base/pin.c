@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Linux: affinity masks, cores from /sys, the control group's limits. Elsewhere: none. */
+/* pin.c: Linux: affinity masks, cores from /sys, limits of the control group. Elsewhere nothing. */
 #include "engine/base/pin.h"
 #include "engine/base/file_line.h"
 #include <unistd.h>

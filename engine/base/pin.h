@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pin.h: which processors the threads of a pool have as their own. They are those that the process
- * may run on, each at most once: first one of every core, then the cores' other hardware
- * threads. */
+/* pin.h: chooses processors for the threads of a pool, each for one thread. They are among those
+ * that the process may run on: first one of every core, then the cores' other hardware threads. */
 #ifndef GY_PIN_H
 #define GY_PIN_H
 #include "engine/base/base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Adapters between the public structs and those of the base. The public error is the internal one
- * under another name: both have the same numbers and the same layout. */
+/* public.c: adapters between the public structs and those of the base. Both errors have the same
+ * numbers and the same layout. */
 #include "engine/base/public.h"
 
 GY_STATIC_ASSERT((int)GYRE_E_ARG == (int)GY_E_ARG && (int)GYRE_E_STATE == (int)GY_E_STATE, status_call);

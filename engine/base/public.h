@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* public.h: from the structs of gyre.h to those of the base and back, for every public call. */
+/* public.h: converts the structs of gyre.h to those of engine/base and back: errors, logs, sinks,
+ * memory. Every public call uses it at its beginning and end. */
 #ifndef GY_PUBLIC_H
 #define GY_PUBLIC_H
 #include "engine/gyre.h"
@@ -17,8 +18,8 @@ GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *er
 GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err);
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
 GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink);
-/* The allocator that a caller asked for: a block, a hook, or the usual one. GY_E_ARG where the
- * block is empty or not aligned. */
+/* Sets alloc to the allocator that a caller asked for: a block, a hook, or malloc. GY_E_ARG where
+ * the block is empty or not aligned. */
 GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err);
 
 #endif

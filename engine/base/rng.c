@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Philox4x32-10: ten rounds of two 32 x 32 -> 64 bit products, keys that step by Weyl constants. */
+/* rng.c: Philox4x32-10: ten rounds of two 32 x 32 -> 64 bit products; Weyl constants step the
+ * keys. */
 #include "engine/base/rng.h"
 
 GY_INT void gy_rng_words(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, uint32_t out[4])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* rng.h: random numbers by counting, not by state: Philox4x32-10 (Salmon et al., "Parallel random
  * numbers: as easy as 1, 2, 3", SC 2011). A number is a pure function of (seed, stream, step,
- * element). So any element of any step can be drawn again alone, in any order, on any device.
- * Streams separate uses. */
+ * element). So any element of any step can be drawn again alone, in any order, on any device. Each
+ * use has a stream of its own. */
 #ifndef GY_RNG_H
 #define GY_RNG_H
 #include "engine/base/base.h"

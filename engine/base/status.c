@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words for statuses, and the one place where an error's sentence is written. */
+/* status.c: the words for statuses, and the only place that writes an error's sentence. */
 #include "engine/base/status.h"
 #include "engine/base/text_plain.h"
 

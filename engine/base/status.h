@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* status.h: how failure travels. Every function that can fail returns an int: 0, or one of the
+/* status.h: how failures travel. Every function that can fail returns an int: 0, or one of the
  * negative codes here. The first function that knows the error writes its sentence with GY_FAIL;
- * everybody above forwards with GY_TRY and writes nothing. A sentence names the thing (file, line,
+ * all above forward it with GY_TRY and write nothing. A sentence names the thing (file, line,
  * tensor), the value found and the limit.
  *
- * The codes equal enum gyre_status of the public header (checked at compile time in
- * engine/base/public.c). Ranges say what must be rebuilt: -1.. the call, -20.. the data, -40..
- * resources, -60.. the context, -80.. the job, -100.. numbers. */
+ * The codes equal enum gyre_status of the public header (engine/base/public.c checks it at compile
+ * time). Ranges say what must be rebuilt: -1.. the call, -20.. the data, -40.. resources, -60.. the
+ * context, -80.. the job, -100.. numbers. */
 #ifndef GY_STATUS_H
 #define GY_STATUS_H
 #include "engine/base/base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text out: sinks and growing buffers. Text in: whole-string numbers, and the nearest word. */
+/* text.c: writes text to sinks and growing buffers; reads whole numbers; finds near words. */
 #include "engine/base/text.h"
 #include <float.h>
 

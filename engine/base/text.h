@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* text.h: text going out (a sink that the caller supplies) and small helpers for text coming in. */
+/* text.h: sends text to a sink that the caller supplies, and reads numbers and words from text. No
+ * function depends on the locale. Reports, file readers and the net language call it. */
 #ifndef GY_TEXT_H
 #define GY_TEXT_H
 #include "engine/base/base.h"
@@ -37,11 +38,11 @@ GY_INT int gy_text_copy(char *dst, size_t room, const char *src);
 /* All of text as a number in [lo, hi]; 0, or -1 with *out untouched. No locale, no hex floats. */
 GY_INT int gy_text_int(const char *text, int64_t lo, int64_t hi, int64_t *out);
 GY_INT int gy_text_real(const char *text, double lo, double hi, double *out);
-/* Takes the next word of *at, up to a space, tab or line's end, and moves *at behind it. Returns 0,
- * or -1 at the end of the text or when room is short. */
+/* Copies the next word of *at, up to a space, tab or line's end, and moves *at behind it. Returns
+ * 0, or -1 at the end of the text or when room is too small. */
 GY_INT int gy_text_word(const char **at, char *word, size_t room);
-/* Numbers between spaces; how many there are before the text ends or something else comes, at most
- * count. Locale-independent. */
+/* Reads at most count numbers between spaces. Returns how many stand there before the text ends or
+ * something else comes. */
 GY_INT int gy_text_reals(const char *text, double *out, int count);
 /* The candidate nearest to word by edit distance, or NULL when none is near: for "did you mean". */
 GY_INT const char *gy_text_nearest(const char *word, const char *const *candidates, size_t count);

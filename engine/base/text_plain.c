@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Escapes control characters in text that a stranger may have written. */
+/* text_plain.c: escapes control characters in text that a stranger may have written. */
 #include "engine/base/text_plain.h"
 
 /* Is the byte at `at` a control character, or part of one (U+0080 to U+009F)? *more: bytes that the UTF-8 character before it still has. */

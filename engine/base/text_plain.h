@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text_plain.h: text that a terminal can show safely. The error writer and the log call it. */
+/* text_plain.h: makes text safe to show on a terminal. The error writer and the log call it. */
 #ifndef GY_TEXT_PLAIN_H
 #define GY_TEXT_PLAIN_H
 #include "engine/base/base.h"

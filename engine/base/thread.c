@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* One job at a time. All that is agreed lies in one word, state: the job's number, whether the job
- * is open, and how many workers are in it. A worker joins by counting itself in while the job is
- * open. It takes tiles from a shared counter until none is left, and counts itself out. The caller
- * works likewise, closes the job when no tile is left, and waits only for those who joined. A
- * worker that wakes late finds the job closed and cannot delay it. The job's fields change only
- * while the job is closed and nobody is in it.
+/* thread.c: the pool runs one job at a time. One word, state, holds all that threads agree on: the
+ * job's number, whether it is open, how many workers are in it. A worker joins by counting itself
+ * in while the job is open. It takes tiles from a shared counter until none is left, then counts
+ * itself out. The caller works likewise, closes the job when no tile is left, and waits only for
+ * those who joined. A worker that wakes late finds the job closed and cannot delay it. The job's
+ * fields change only while the job is closed and empty.
  *
- * Waiting first spins for a short time, because the next op usually comes within microseconds, then
- * sleeps on a condition variable. With more threads than processors nobody spins, nor yields. A
- * sleeper that is woken gets its turn at once. One that yielded on a busy machine gets it after all
- * others, when the job is over. */
+ * A waiting thread first spins for a short time, because the next op usually comes within
+ * microseconds, then sleeps on a condition variable. With more threads than processors none spins
+ * or yields. On a busy machine a sleeper that is woken gets its turn at once. A thread that yielded
+ * gets it after all others, when the job is over. */
 #include "engine/base/thread.h"
 #include "engine/base/clock.h"
 #include <pthread.h>

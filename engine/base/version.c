@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which Gyre this is. build.sh gives the source id, anew whenever the sources changed. */
+/* version.c: which Gyre this is. build.sh gives the source id, anew whenever the sources change. */
 #include "engine/gyre_base.h"
 #include "engine/base/status.h"
 

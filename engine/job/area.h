@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* area.h: memory of a job in which sums need no copy. */
+/* area.h: one piece of memory of a job in which sums need no copy, as job.c keeps it. gy_job_take
+ * makes it in the file that all ranks of the host map. */
 #ifndef GY_JOB_AREA_H
 #define GY_JOB_AREA_H
 #include "net/comm/host_memory.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A float holds 16 bits as a whole number, and a sum of one number and zeros is that number: so
- * what sums anyway also spreads any bytes, whatever they mean as floats. It is seldom done. */
+/* cast.c: spreads bytes by float sums. A float holds 16 bits as a whole number, and a number plus
+ * zeros is that number. So an allreduce in which all other ranks give zeros is a broadcast of any
+ * bytes. It is slow, and used seldom. */
 #include "engine/job/cast.h"
 
 #define CAST_ROOM 65536 /* numbers at a time */

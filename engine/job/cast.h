@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cast.h: bytes of one rank, or of each, to all ranks, by sums of whole numbers. */
+/* cast.h: sends bytes of one rank, or of each, to all ranks, by sums of whole numbers. Opening a
+ * job and meetings of workers call it. */
 #ifndef GY_CAST_H
 #define GY_CAST_H
 #include "engine/job/peers.h"

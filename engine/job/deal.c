@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which shards of a step a rank has, so that the sums over the ranks follow the balanced tree over
- * all shards, ((0 + 1) + (2 + 3)) + ... Each rank has a whole branch of that tree. Where their
- * number divides the shards' all have as many; otherwise the largest branch is halved until there
- * are as many as ranks: 4 shards on 3 ranks are {0, 1}, {2}, {3}.
+/* deal.c: deals shards so that sums over the ranks follow the balanced tree over all shards, ((0 +
+ * 1) + (2 + 3)) + ... Each rank has a whole branch of that tree. Where the number of ranks divides
+ * that of shards, all have as many. Otherwise the largest branch is halved until there are as many
+ * branches as ranks: 4 shards on 3 ranks are {0, 1}, {2}, {3}.
  *
- * Between hosts the tree is that of recursive halving and doubling: over a power of two of hosts
- * with as many ranks each, dealt in order. A job that outlives its ranks has one for all others. */
+ * Between hosts the tree is that of recursive halving and doubling: a power of two of hosts with as
+ * many ranks each, dealt in order. A job that survives lost ranks has one tree for all others. */
 #include "engine/base/knob.h"
 #include "engine/job/deal.h"
 #include "net/comm/host_memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* deal.h: the shards of a step, dealt to ranks. */
+/* deal.h: deals the shards of a step to ranks. A net asks for its shards when it is opened. */
 #ifndef GY_DEAL_H
 #define GY_DEAL_H
 #include "engine/job/peers.h"

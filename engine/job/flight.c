@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The ring in a mapped file. A file of its own is made each time, never one that is there made
- * shorter: another process may have mapped that one. Its blocks are there before it is mapped, so
- * that a full disk is an error now and no signal later. The system writes it back by itself; that
- * it stays does not need the disk, only the system. */
+/* flight.c: the ring in a mapped file. Each recorder makes a new file and never truncates an old
+ * one: another process may have mapped it. The file's blocks are allocated before it is mapped, so
+ * a full disk is an error now and no signal later. The system writes the pages back by itself. They
+ * outlive the process without the disk, as long as the system lives. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

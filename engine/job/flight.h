@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* flight.h: the flight recorder of a rank: what it did last, in a ring of fixed size. Where a
- * folder is given the ring is a mapped file there, DIR/flight.RANK, so that it stays whatever ends
- * the process. It is noted by the thread that steps, without a lock, a call of the system or an
- * allocation.
+/* flight.h: the flight recorder of a rank: its last events in a ring of fixed size. With a folder
+ * the ring is a mapped file DIR/flight.RANK, which outlives the process however it ends; 'gyre net
+ * doctor' reads it. The thread that steps writes it without a lock, a system call or an allocation.
  *
  * The file, in the byte order of the machine that wrote it:
  *
@@ -12,7 +11,7 @@
  *     4096     room events of 64 bytes, struct gy_flight_event, each with a CRC-32C of its own
  *
  * Event number n, from 1 on, stands in place n % room. An event that was being written when the
- * process ended has a wrong sum and is passed over. */
+ * process ended has a wrong sum; readers skip it. */
 #ifndef GY_FLIGHT_H
 #define GY_FLIGHT_H
 #include "engine/job/peers.h"

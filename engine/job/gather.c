@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A sum in which every other rank's row is zero. A float holds 16 bits of a number exactly, so each
- * travels as four of them. */
+/* gather.c: a gather by one float sum, in which each rank gives zeros for all rows but its own. A
+ * float holds 16 bits of a number exactly, so each number travels as four floats. */
 #include "engine/job/gather.h"
 
 #define GATHER_PARTS 4

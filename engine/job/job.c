@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* A job is opened by its ranks together. They find each other, compare what must be equal, map the
- * memory of their host, and connect the hosts.
+/* job.c: opens a job by all its ranks together. They find each other, compare what must be equal,
+ * map the memory of their host, and connect the hosts.
  *
- * Sums that are copied go through one memory, channel 0 between hosts. Memory of gy_job_take needs
- * no copy: the first rank of a host makes the file of its ranks longer by it, and each rank maps it
- * and has its part. Sums are begun there. Between hosts each such memory has its own channel.
+ * Sums of any memory are copied through one buffer, channel 0 between hosts. Memory of gy_job_take
+ * needs no copy. The first rank of a host lengthens the file of its ranks; each rank maps it and
+ * has its part. Sums run there. Between hosts each such memory has its own channel.
  *
- * Who sums? The rank's own thread, when it comes by between two ops. With shared memory summing is
- * work, not waiting, and a rank's threads fill its processors already: one more would take time
- * from them. A rank that is ahead does not wait at each bucket either. It marks its buffer as ready
- * and computes on, so that ranks meet once a step.
- */
+ * The rank's own thread sums, when it polls between two ops. With shared memory summing is work,
+ * not waiting, and a rank's threads already fill its processors: another one would take time from
+ * them. A rank that is ahead does not wait at each bucket. It marks its buffer as ready and
+ * computes on, so that ranks meet once a step. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

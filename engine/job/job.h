@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* job.h: the processes that train one net together. What a net needs of them: sums over all ranks,
- * the same bits on each.
+/* job.h: the processes that train one net together, and what a net needs of them: sums over all
+ * ranks with the same bits on each. A net calls it through the table of peers.h.
  *
- * Sums of gradients are begun as soon as a part of them is complete, and finished later. The
- * gradients lie in memory that all ranks of a host map, and nothing is copied. The rank's own
- * thread sums its slice, and talks to other hosts, when it looks (gy_job_test, gy_job_wait). */
+ * Sums of gradients begin as soon as a part of them is complete, and finish later. The gradients
+ * lie in memory that all ranks of a host map, so nothing is copied. The rank's own thread sums its
+ * slice, and talks to other hosts, whenever it polls (gy_job_test, gy_job_wait). */
 #ifndef GY_JOB_H
 #define GY_JOB_H
 #include "engine/gyre_job.h"

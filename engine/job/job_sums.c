@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls on sums, for programs that train by other means. They get the same memory and
- * the same sums that a net's gradients take. Alone, a sum is what it was. */
+/* job_sums.c: the public calls on sums, for programs that train by other means. They get the same
+ * memory and the same sums as a net's gradients. Alone, a sum leaves its data as it was. */
 #include "engine/base/public.h"
 #include "engine/job/job.h"
 

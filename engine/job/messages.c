@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between two ranks of a job, beside its sums. Ranks of one host have rings in memory that
- * they share; those of other hosts are reached on the connections that sums use, too. Messages are
- * posted and then moved by whoever comes by, as transport.h says. Who waits says so to the job's
- * failure detector, so that a rank that is gone ends the wait with its name. */
+/* messages.c: messages between two ranks of a job, beside its sums. Ranks of one host have rings in
+ * shared memory; those of other hosts use the connections of the sums. Messages are posted, then
+ * progress moves them, as transport.h says. A wait tells the job's failure detector, so that a lost
+ * rank ends the wait with its name. */
 #include <sys/mman.h>
 #include <time.h>
 

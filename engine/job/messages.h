@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* messages.h: messages of one rank of a job to another (gyre_job_config.messages). */
+/* messages.h: messages from one rank of a job to another (gyre_job_config.messages). wire.c and
+ * servers send them. */
 #ifndef GY_MESSAGES_H
 #define GY_MESSAGES_H
 #include "engine/job/peers.h"

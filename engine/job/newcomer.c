@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Only who leads answers, between two steps. The others of the list are silent until then, so each
- * gets its turn, and each round of all is twice as long: a step may take long, too. */
+/* newcomer.c: walks the list of addresses until one answers. Only the rank that leads answers,
+ * between two steps; the others stay silent. So each address gets its turn, and each round takes
+ * twice as long as the last: a step may take long, too. */
 #include <time.h>
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* newcomer.h: where a process that joins a job calls. Its launcher has named ranks of that job, of
- * which one leads; on its own host it also reads the board, which says who does now. */
+/* newcomer.h: finds the job that a new process joins; job.c calls it when GYRE_JOIN is set. Its
+ * launcher has named ranks of that job, of which one leads. On its own host it also reads the
+ * board, which says who leads now. */
 #ifndef GY_NEWCOMER_H
 #define GY_NEWCOMER_H
 #include "engine/base/status.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A rank that may be alone: the job's table where there is a job, else what one rank gives. */
+/* peers.c: calls of a rank that may be alone: the job's table, or without a job what one rank
+ * gives. */
 #include "engine/job/peers.h"
 
 GYRE_API int gyre_job_rank(const struct gyre_job *job) { return job ? job->rank : 0; }

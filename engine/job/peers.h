@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* peers.h: the other ranks, as a net and its loop see them. A job brings a table of its calls
- * along; whoever opens no job links no network. */
+/* peers.h: the other ranks, as a net and its training loop see them: a table of calls in struct
+ * gyre_job. A program that opens no job links no network. gy_peers_NAME accepts a NULL job, which
+ * is one rank alone. engine/job fills the table; engine/run, engine/train and engine/glm call
+ * it. */
 #ifndef GY_PEERS_H
 #define GY_PEERS_H
 #include "engine/gyre_base.h"
@@ -14,8 +16,8 @@ struct gy_wire_calls;
 GYRE_API int gyre_job_rank(const struct gyre_job *job); /* as in gyre_job.h, which is a job's own */
 GYRE_API int gyre_job_ranks(const struct gyre_job *job);
 
-/* What a rank does, for its recorder: programs as in program.h, the loop's work, and what it does
- * with other ranks. */
+/* What a rank does, for its flight recorder: programs as in program.h, work of the training loop,
+ * and exchanges with other ranks. */
 enum gy_doing {
     GY_DOES_FORWARD, GY_DOES_BACKWARD, GY_DOES_UPDATE, GY_DOES_EVAL,
     GY_DOES_STEP, GY_DOES_BATCH, GY_DOES_SAVE, GY_DOES_TEST,
@@ -63,10 +65,10 @@ struct gyre_job {
     const struct gy_peers *peers;
     int rank, ranks, local, locals, hosts; /* local: among those of this host */
     int half;                 /* gradients travel as bf16 between hosts */
-    int tree; /* memory that is taken now is for sums in the order of the tree of shards */
+    int tree; /* memory taken now is for sums in the order of the tree of shards */
     int uneven, first[GY_JOB_BLOCKS + 1]; /* not equally many shards: rank r from first[r] on */
-    /* 0, or it goes on without some, up to so many; this one came late; sums between hosts follow
-     * the blocks of shards, whatever the hosts */
+    /* elastic: the most ranks of a job that survives losses; 0: off. joined: this rank came late.
+     * blocks: sums between hosts follow the blocks of shards, whatever the hosts. */
     int elastic, joined, blocks;
     int over; /* gyre_job_end was called */
 
@@ -91,8 +93,8 @@ struct gyre_job {
     struct gy_wire *left;     /* messages that a failure left under way */
 };
 
-/* The calls that a rank may make without a job, which is NULL then: it agrees with itself, and a
- * sum is what it was. */
+/* Calls that a rank may also make without a job (NULL): it agrees with itself, and a sum leaves its
+ * data as it was. */
 GY_INT int gy_peers_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
 GY_INT int gy_peers_any(struct gyre_job *job, int flag, int *out, struct gy_error *err);
 GY_INT int gy_peers_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err);

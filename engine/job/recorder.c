@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Each call is noted before and behind the one of the inner table. Clocks are read for that anyway,
- * so their differences are the counters. A sum that is begun and awaited is noted four times:
- * begun, wait begun, wait ended, there; one that is there when somebody looks, twice. */
+/* recorder.c: notes each call before and behind the one of the inner table. Clocks are read for
+ * that anyway, so their differences are the counters. A sum that is begun and awaited is noted four
+ * times: begun, wait begun, wait ended, complete. A sum that is complete when a rank polls is noted
+ * twice. */
 #include "engine/base/clock.h"
 #include "engine/job/recorder.h"
 #include "engine/job/wire.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* recorder.h: a table of peers around another one, which notes in a flight record what is done with
- * other ranks, and counts it. What the net and its loop do themselves they say by `note`. */
+/* recorder.h: a table of peers around another one. It notes exchanges with other ranks in the
+ * flight record and counts them. The net and its training loop report their own work by `note`. */
 #ifndef GY_RECORDER_H
 #define GY_RECORDER_H
 #include "engine/job/area.h"

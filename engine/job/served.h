@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* served.h: a job of workers and parameter servers. Of its ranks the first ones are servers: each
- * holds a part of the parameters, cut into slices, adds the gradients that workers push, updates
- * its part and gives it back. A worker sees the others as a job of workers alone: its calls are
- * those of any job, where a sum that is begun is a gradient that is pushed, and waiting for it
- * puts weights in place.
+/* served.h: a job of workers and parameter servers. The first ranks are servers. Each holds a part
+ * of the parameters, cut into slices, adds the gradients that workers push, updates its part and
+ * sends it back. A worker sees the others as a job of workers alone, with the calls of any job.
+ * There a sum that begins is a gradient that is pushed, and waiting for it puts weights in place.
  *
- * Until gy_served.begin all ranks do the same, as in any job; from then on until .leave a server
- * serves, and workers talk to servers alone. From then on workers may be lost. The first of those
- * that live leads: it tests and saves. */
+ * Until gy_served.begin all ranks do the same, as in any job. From then until .leave a server
+ * serves, workers talk to servers alone, and workers may be lost. The first live worker leads: it
+ * tests and saves. */
 #ifndef GY_JOB_SERVED_H
 #define GY_JOB_SERVED_H
 #include "engine/job/peers.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Who has which number. A worker keeps its number and its name in the job of workers, whatever its
- * rank in the job of all. Who joins gets a number that nobody has any more. The worker that came
- * first leads, and of several the one of the smallest number; its name is rank 0. */
+/* served_meet.c: numbers workers when ranks come together. A worker keeps its number and its name
+ * in the job of workers, whatever its rank in the job of all. A newcomer gets a number that no live
+ * worker has. The worker that came first leads, and of several the one of the smallest number; its
+ * name is rank 0. */
 #include "engine/job/cast.h"
 #include "engine/job/served_parts.h"
 #include "net/comm/reform.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What both sides of a job with servers do alike. */
+/* served_parts.c: what servers and workers of a job with servers do alike: ranks, frames, talk. */
 #include <time.h>
 
 #include "engine/job/messages.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* served_parts.h: a job with servers, as the files of it see each other. */
+/* served_parts.h: the state of a job with servers, shared by the files served_*.c alone. */
 #ifndef GY_JOB_SERVED_PARTS_H
 #define GY_JOB_SERVED_PARTS_H
 #include "engine/gyre_job.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A server's side: a loop over what has come. A gradient is entered into its slice's ledger. When
- * an update is due the gradients that wait are added, the slice is updated, and those who may be
- * answered get its weights. Nothing here knows what an update is: that is the net's call. */
+/* served_server.c: a server's side: a loop over messages that arrived. It enters each gradient into
+ * its slice's ledger. When an update is due it adds the waiting gradients, updates the slice, and
+ * answers those that the rule of sync admits with its weights. What an update is, is the net's call
+ * alone. */
 #include <math.h>
 
 #include "engine/base/clock.h"

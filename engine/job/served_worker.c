@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A worker's side: a gradient is copied behind a frame and sent, the answer's place is posted at
- * the same time, so that both are under way while the rest of the backward pass is computed. */
+/* served_worker.c: a worker's side. It copies a gradient behind a frame, sends it, and posts the
+ * receive of the answer at once. Both travel while the rest of the backward pass is computed. */
 #include "engine/job/served_parts.h"
 #include "net/comm/reform.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages with places. The places of a message are used in turn, as are those at its other end:
- * the n-th message lies in place n modulo their number. */
+/* wire.c: messages with places. Both ends use the places of a message in turn: the n-th message
+ * lies in place n modulo their number. */
 #include "engine/job/wire.h"
 
 #include "engine/base/clock.h"

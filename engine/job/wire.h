@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* wire.h: messages of fixed sizes that two ranks send each other again and again, each with a few
- * places at either end. Sending copies into a place and returns; a receiver asks for messages
- * before it needs them. So bytes travel while ranks compute. A job brings the calls along, for
- * ranks whose messages are open (gyre_job_config.messages). */
+/* wire.h: messages of fixed sizes that two ranks send each other again and again, with a few places
+ * at either end. A send copies into a place and returns; a receiver posts receives before it needs
+ * them. So bytes travel while ranks compute. Pipelines and split layers call it through the job's
+ * table (gyre_job_config.messages). */
 #ifndef GY_WIRE_H
 #define GY_WIRE_H
 #include "engine/job/peers.h"

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Buckets: gradients lie in reverse layer order. Those that backward makes one after the other are
- * neighbours, so a bucket is one piece of their region. Behind the op that completes a bucket
- * stands one that begins its sum; the update program waits for them in the same order. Sums are
- * made element by element: how the gradients are cut does not change a bit.
+/* bucket.c: cuts gradients into buckets, which ranks sum while backward goes on. Gradients lie in
+ * reverse layer order. So those that backward makes in turn are neighbours, and a bucket is one
+ * piece of their region. An op behind the one that completes a bucket begins its sum. The update
+ * program waits for the sums in the same order. Sums go element by element: the cut changes no bit.
  *
- * Buckets have no priorities. The first layers' gradients, which the next forward pass needs first,
- * are made last. A step ends with the update of all weights, at which results, checkpoints and a
- * stop are the same on every rank. So the next forward pass begins when the last sum is there.
- * Between hosts up to four sums are under way at once and share the links. On one host the ranks
- * themselves add, and a bucket is summed when the last rank has made it. An order other than that
- * of production could only make the links idle. */
+ * Buckets have no priorities. A step ends with the update of all weights, so the next forward pass
+ * begins when the last sum is complete. Between hosts up to four sums run at once and share the
+ * links. On one host the ranks themselves add, when the last of them has made a bucket. Any order
+ * other than that of production could only leave links idle. */
 #include "engine/plan/program.h"
 
 static int bucket_tensor(struct gy_builder *b, int number, size_t from, size_t to)

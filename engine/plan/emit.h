@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* emit.h: the working state while a graph becomes programs, once for training and once for
- * evaluation.
+ * evaluation. plan_compile.c drives it. Fusion is decided first (fuse.c). A node whose work another
+ * node's op does is absorbed; its value is that op's output.
  *
- * Fusion is decided first (fuse.c): a node that is done as part of another's op is absorbed, and
- * its value is that op's output.
- *     conv | linear  + act                         one conv op with an activation
- *     conv + bn [+ add] [+ act]                    training: conv writes statistics, one pass normalises, adds and activates;
- *                                                  what it adds may be another norm's output, which is then not made
- *                                                  evaluation: all of it in the conv's epilogue
- *     add + act, flatten, dropout in evaluation    one op; no op; no op
- *     (conv | linear | add) + relu + maxpool       training: relu behind the pool, on fewer values */
+ *     conv | linear  + act              one conv op with an activation
+ *     conv + bn [+ add] [+ act]         training: conv writes statistics, one pass does the rest;
+ *                                       the output of a norm that it adds may then not be made
+ *                                       evaluation: all of it in the conv's epilogue
+ *     add + act; flatten, dropout       one op; no op in evaluation
+ *     (conv | linear | add) + relu + maxpool   training: relu behind the pool, on fewer values */
 #ifndef GY_EMIT_H
 #define GY_EMIT_H
 #include "engine/plan/program.h"
@@ -23,13 +22,13 @@ struct gy_emit_node {
     int act;       /* of a head: activation done with it */
     float act_param; /* its parameter */
     int res;       /* of a head: head of the value that is added, or -1 */
-    int through;   /* of a batch norm: its output is not made, the norm that adds it makes it of what this one reads */
-    int bn;        /* of a conv: batch norm that follows: its statistics (training) or its fold (evaluation); -1 */
+    int through;   /* batch norm whose output the norm that adds it recomputes from its input */
+    int bn;        /* of a conv: batch norm behind it (statistics in training, else its fold); -1 */
     int needs;     /* a gradient with respect to its value is needed */
-    int read;      /* ops of backward read its value, or it is a cut of recomputation: kept, unless it is cheap */
+    int read;      /* backward reads its value, or recomputation cuts there: kept unless cheap */
     int added;     /* a batch norm adds it */
     int crosses;   /* ops of another stage read it */
-    int cheap;     /* its value is not kept for backward, but made again there where it is wanted */
+    int cheap;     /* its value is not kept for backward, which recomputes it */
     int value;     /* tensor, -1 not yet */
     int late;      /* the value made again, -1 not yet */
     int gradient;  /* tensor, -1 not yet */

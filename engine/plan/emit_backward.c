@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Backward ops of each layer kind, emitted in reverse node order. The first op that contributes to
- * the gradient of a value writes it, later ones add to it (GY_F_ADD_DX), so no gradient is ever
- * cleared. Weight gradients come before data gradients: they can be sent to other machines while
- * the rest is computed. But one that reads the output of a batch norm waits for that norm's own
- * backward, which computes the output again on the way. So the output need not be kept from forward
- * on. */
+/* emit_backward.c: emits the backward ops of each layer kind, in reverse node order. The first op
+ * that contributes to a value's gradient writes it, later ones add to it (GY_F_ADD_DX), so no
+ * gradient is ever cleared. Weight gradients come before data gradients: ranks can sum them while
+ * the rest is computed. A weight gradient that reads a batch norm's output waits for that norm's
+ * own backward. That recomputes the output on the way, so forward need not keep it. */
 #include "engine/plan/emit.h"
 
 static struct gy_op bwd_op(const struct gy_emit *e, int code, int i)

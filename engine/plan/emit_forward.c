@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Forward ops of each layer kind: a table of emitters. The same emitters serve training, evaluation
- * and recomputation in backward; what differs is said by gy_emit. */
+/* emit_forward.c: emits the forward ops of each layer kind, from a table of emitters. They serve
+ * training, evaluation and recomputation in backward; struct gy_emit says which. */
 #include "engine/plan/emit.h"
 
 static int fwd_tensor_like(struct gy_emit *e, const struct gy_node *node, const char *suffix, int dtype)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is done together. A node is absorbed by its input's op when it alone reads that value. Then
- * the value in between need not exist. See emit.h for the list. */
+/* fuse.c: decides which nodes one op computes together. The op of a node's input absorbs the node
+ * when it alone reads that value. Then the value in between need not exist. emit.h has the list. */
 #include "engine/plan/emit.h"
 
 GY_INT int gy_emit_act(int layer)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Places for what lives only for a time. There are three steps. First comes how long each tensor
- * lives. Then tensors become one buffer where an op may write its output over an input that dies
- * there. Last, buffers are placed, largest first, each at the lowest offset free of buffers that
- * live at the same time. Each is larger than its tensor by a small share of its size, so two halves
- * still take a whole's place. Else sizes are often whole pages, and rows of an op's tensors lie
- * equally far from a page's begin. A processor then takes a load from one for a load of what was
- * just stored to the other. */
+/* lifetimes.c: places tensors that live only for a time, in three steps. First it finds how long
+ * each lives. Then tensors share a buffer where an op may write its output over an input that dies
+ * there. Last it places buffers, largest first, each at the lowest offset free of buffers alive at
+ * the same time. A buffer is a small share larger than its tensor; two halves still fit into a
+ * whole's place. Without the share, sizes are often whole pages, and rows of an op's tensors lie
+ * equally far from a page's start. A processor then mistakes a load from one for a load of what was
+ * just stored to the other (4K aliasing). */
 #include "engine/plan/program.h"
 
 #define PLACE_SHARE 1024 /* of a tensor's bytes is left free behind it */

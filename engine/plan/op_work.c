@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Work of an op: operations as defined and as its kernel does them, bytes read and written. */
+/* op_work.c: the work of an op: operations as defined and as its kernel does them, bytes moved. */
 #include "engine/plan/op_work.h"
 
 /* Part of a tensor that the op touches: a filter smaller than its stride leaves input out, and concatenation has one

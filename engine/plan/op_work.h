@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* op_work.h: how much an op of a plan computes and moves. */
+/* op_work.h: how much an op of a plan computes and moves. Stages, printed plans and lab call it. */
 #ifndef GY_OP_WORK_H
 #define GY_OP_WORK_H
 #include "engine/plan/program.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From graph to plan. Permanent tensors come first: parameters in reverse layer order, gradients,
- * optimiser state, batch. Then come the programs, kernels for every op, and places. Errors are
- * sticky in the builder, so that emitters need not check. */
+/* plan_compile.c: makes a plan from a graph. Permanent tensors come first: parameters in reverse
+ * layer order, gradients, optimiser state, batch. Programs, kernels of every op, and places follow.
+ * The builder keeps the first error, so that emitters need not check. */
 #include "engine/plan/plan_compile.h"
 #include "engine/plan/emit.h"
 #include "engine/plan/tuning_file.h"

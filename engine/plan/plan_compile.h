@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* plan_compile.h: from a graph to a plan. */
+/* plan_compile.h: makes a plan from a graph. open.c calls it for gyre_open and gyre_measure. */
 #ifndef GY_PLAN_COMPILE_H
 #define GY_PLAN_COMPILE_H
 #include "engine/plan/program.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan as data. Tensors and ops are added to it, and in the end the addresses of its ops. */
+/* program.c: builds a plan as data. Callers add tensors and ops; the addresses of ops come last. */
 #include "engine/plan/program.h"
 
 static const char *const plan_region_names[GY_REGIONS] = { "param", "grad", "opt1", "opt2", "ema", "state",

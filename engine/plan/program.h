@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* program.h: a graph made ready to run, as flat programs of ops with a place in memory for every
- * tensor. Nothing here depends on data.
+/* program.h: a graph made ready to run: flat programs of ops, and a place in memory for every
+ * tensor. engine/plan makes it, engine/run walks it. Nothing here depends on data.
  *
  * Time is the position of an op in the training timeline (forward, backward, update) or in the
  * evaluation timeline. A tensor of the ACT region lives from the op that first writes it to the
  * last that touches it. Tensors whose lives do not overlap share memory. All other regions are
- * permanent. Parameters and gradients lie in reverse layer order, at equal offsets in both
- * regions. */
+ * permanent. Parameters and gradients lie in reverse layer order, at equal offsets. */
 #ifndef GY_PROGRAM_H
 #define GY_PROGRAM_H
 #include "kernels/backend.h"

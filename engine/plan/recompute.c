@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Trading time for memory (Chen et al. 2016, "Training deep nets with sublinear memory cost"). The
- * net is cut where a single value goes from everything before to everything after. Only the values
- * at the cuts are kept through forward. In backward each segment but the last is computed once more
- * before its own backward ops. Where to cut is found by trying segment sizes: the peak is about the
- * sum of the values at the cuts plus the largest segment.
+/* recompute.c: trades time for memory (Chen et al. 2016, "Training deep nets with sublinear memory
+ * cost"). It cuts the net where a single value leads from all before to all after. Only the values
+ * at the cuts are kept through forward. Backward computes each segment but the last once more
+ * before the segment's own backward ops. The cuts come from trying segment sizes: the peak is about
+ * the sum of the values at the cuts plus the largest segment.
  *
- * And always: a batch norm's input is kept for its own backward. That can make the output y = act(x
- * * scale + shift [+ res]) again on the way, for one more write. Such values are called cheap and
- * are not kept, if the residual is kept or made by one pass, as where a chain of residual blocks
- * begins. Of the chain every second output is, from the first on, and the last where it is small.
- * With segments all of them, as far as they can be made; that takes passes of their own along the
- * chain. The net's input is cheap too: it is made from samples that stay. So is a large input of a
- * batch norm that few products an element make of a kept value: in ResNet-50 the first shortcut. */
+ * In any case a batch norm's input is kept for its own backward. From it that recomputes the output
+ * y = act(x * scale + shift [+ res]) on the way, for one more write. Such values are cheap, and not
+ * kept, if the residual is kept or one pass makes it. One does at the start of a chain of residual
+ * blocks. Along the chain every second output is cheap, from the first on; so is the last where
+ * small. With segments all are, as far as possible; that takes passes of their own along the chain.
+ * The net's input is cheap, too: the samples stay. So is a large input of a batch norm that a
+ * convolution of few products makes from a kept value: in ResNet-50 the first shortcut. */
 #include "engine/plan/emit.h"
 
-#define REC_PRODUCTS 64    /* so few multiplications an element cost about as much as some passes over it, */
+#define REC_PRODUCTS 64    /* most multiplications an element: then they cost about a few passes */
 #ifndef REC_BYTES          /* a test of small nets has smaller thresholds */
-#define REC_BYTES 67108864 /* which so large a tensor is worth */
-#define REC_NEAR 33554432  /* a pass over so few bytes costs little: caches hold some of them */
+#define REC_BYTES 67108864 /* least output that a convolution recomputes, for its memory */
+#define REC_NEAR 33554432  /* most bytes of a cheap pass: caches hold a part of them */
 #endif
 
 static int64_t rec_elements(const struct gy_emit *e, int i)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The ops of split layers, one by one, become ops of slices with messages among them. In turn d a
- * rank works on the images of the rank d before it, and that rank's messages come in the same turn.
- * What came for forward is kept for the weights' gradient, as the input of a whole layer is. */
+/* split.c: turns each op of a split layer into ops of slices with messages among them. In turn d a
+ * rank works on the images of the rank d before it, and that rank's messages arrive in the same
+ * turn. Inputs that arrive for forward are kept for the weights' gradient, as in a whole layer. */
 #include "engine/plan/split.h"
 
 /* What is known of a layer from an op before: tensors by turn. */

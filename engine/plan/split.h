@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* split.h: fully connected layers whose columns lie on several ranks (Krizhevsky 2014, "One weird
- * trick for parallelizing convolutional neural networks").
+ * trick for parallelizing convolutional neural networks"). The planner calls it as
+ * gy_plan_config.stages.
  *
- * A split layer's columns are cut into slices, as many as a step has shards, or ranks where it has
- * none. A rank keeps the slices with the numbers of its shards: weights, gradients, optimiser
+ * A split layer's columns are cut into slices: as many as a step has shards, or, without shards,
+ * ranks. A rank keeps the slices with the numbers of its shards: weights, gradients, optimiser
  * state. Each op of the layer becomes one op a slice, for its own images and for those of each
- * other rank. Inputs of all ranks come together before it, columns go back to the ranks of their
- * images behind it. Backward, gradients of the output go the first way, those of the input the
- * second, where they are sums over all slices.
+ * other rank. Before it the inputs of all ranks come together; behind it columns return to the
+ * ranks of their images. Backward, gradients of the output travel as inputs do. Gradients of the
+ * input travel as columns do, and are summed over all slices.
  *
  * With shards one process cuts its ops into the same slices, and every sum follows one balanced
- * tree: gradients of the input over the slices, those of the weights over the shards. So any number
- * of ranks gives the same bits. */
+ * tree. Gradients of the input are summed over the slices, those of the weights over the shards. So
+ * any number of ranks gives the same bits. */
 #ifndef GY_PLAN_SPLIT_H
 #define GY_PLAN_SPLIT_H
 #include "engine/plan/program.h"

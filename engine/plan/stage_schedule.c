@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedules of a pipeline: a stage warms up with some forward passes, then takes turns, then ends
- * with backward passes. GPipe warms up with all of them. */
+/* stage_schedule.c: schedules of a pipeline. A stage warms up with some forward passes, then
+ * alternates, then ends with backward passes. GPipe warms up with all of them. */
 #include "engine/plan/stage_schedule.h"
 
 /* Forward passes before the first backward pass. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* stage_schedule.h: the order in which the stages of a pipeline work on micro-batches, as data.
+/* stage_schedule.h: the order in which the stages of a pipeline work on micro-batches, as data. The
+ * planner counts slots by it, pipeline.c walks it.
  *
  * GPipe (Huang et al. 2019): each stage does all forward passes, then all backward passes. 1F1B
- * (Narayanan et al. 2019, PipeDream-Flush): as soon as a stage may, it does a backward pass after
- * each forward pass. So stage s of P keeps the activations of at most P - s micro-batches. Backward
+ * (Narayanan et al. 2019, PipeDream-Flush): a stage does a backward pass behind each forward pass,
+ * as soon as it may. So stage s of P keeps the activations of at most P - s micro-batches. Backward
  * passes go in the order of the micro-batches, in which one process would sum. */
 #ifndef GY_STAGE_SCHEDULE_H
 #define GY_STAGE_SCHEDULE_H

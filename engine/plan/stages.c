@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One stage's programs out of the whole net's. The ops are walked in their order, and of each
- * tensor is known which stage made it and which stages have it. Where an op reads what its stage
- * does not have, a message goes there. All stages walk alike, so they count messages alike. */
+/* stages.c: extracts one stage's programs from the whole net's. It walks the ops in order and knows
+ * of each tensor which stage made it and which stages have it. Where an op reads what its stage
+ * lacks, a message carries it there. All stages walk alike, so they count messages alike. */
 #include "engine/plan/stages.h"
 
 struct stages_tensor {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* stages.h: a net in stages of consecutive layers, each on a rank of its own.
  *
- * The ops of the whole net are emitted as for one process, so that fusion, order and bits are the
- * same. Then each stage keeps the ops of its layers. A tensor that one stage makes and another
+ * The planner emits the ops of the whole net as for one process, so that fusion, order and bits are
+ * the same. Then each stage keeps the ops of its layers. A tensor that one stage makes and another
  * reads becomes a message: activations go to later stages, gradients to earlier ones. A gradient to
  * which several stages add goes from one to the next, so that terms are added in their order.
  *
- * What forward leaves for backward has a slot, a place of its own for each micro-batch on its way.
+ * What forward leaves for backward has a slot, a place of its own for each micro-batch in flight.
  * Other activations share memory by lifetime as in one process. */
 #ifndef GY_PLAN_STAGES_H
 #define GY_PLAN_STAGES_H

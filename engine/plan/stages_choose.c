@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a net is cut. First comes where it can be. Tensors of the forward pass may only go to later
- * layers, gradients only to earlier ones. All ops of a parameter stay together. What no border can
- * part is a unit. Then dynamic programming deals the units to the stages, in their order. Of every
- * number of stages and units the best is known before the next is tried. The time of a unit is the
- * roofline's of a core that multiplies and adds eight times a byte moved, half as often the
- * Winograd way. What crosses a border is moved four times more, through the ranks' messages. */
+/* stages_choose.c: chooses where to cut a net into stages. First it finds the possible borders.
+ * Tensors of the forward pass may only go to later layers, gradients only to earlier ones. All ops
+ * of a parameter stay together. A unit is what no border can part. Then dynamic programming deals
+ * the units to the stages, in their order: the best for fewer stages and units is known before more
+ * are tried. A unit's time is the roofline's of a core that does eight operations a byte moved,
+ * half as many in a Winograd kernel. A tensor that crosses a border is moved four times more,
+ * through the ranks' messages. */
 #include "engine/plan/stages.h"
 #include "engine/plan/op_work.h"
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of what was measured. Lines: "gyre-tune 1" first; "on MODEL | SET" and "from SOURCE"
- * hold for the rows after them; a row is "conv f32 gemm+stats 16x56x56x64 56x56x256 1x1 stride 1x1
- * pad 0x0 dil 1x1 groups 1 strip=168 gain=1.04", or on a GPU, where the kernel itself is the
- * choice, "conv bf16 mma16-64x64 ... groups 1 kernel=0123456789ab gain=1.04"; # begins a comment.
+/* tuning_file.c: reads and writes the file of measured block sizes. Its lines: "gyre-tune 1" first;
+ * "on MODEL | SET" and "from SOURCE" hold for the rows behind them; # begins a comment. Rows:
+ *
+ *     conv f32 gemm+stats 16x56x56x64 56x56x256 1x1 stride 1x1 pad 0x0 dil 1x1 groups 1
+ *         strip=168 gain=1.04                            (one line; on a GPU a kernel is chosen)
+ *     conv bf16 mma16-64x64 ... groups 1 kernel=0123456789ab gain=1.04
+ *
  * Whatever the bytes, reading ends in a table of sizes inside their ranges or in a sentence. */
 #include "engine/plan/tuning_file.h"
 #include "engine/base/file.h"

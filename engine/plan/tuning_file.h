@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tuning_file.h: what was measured on a machine, as rows of a text file: block sizes, or on a GPU
- * which kernel is the fastest. A row holds for one convolution in one direction, by exact shape and
- * type, on one kernel set and one model of processor. A row of block sizes holds for one kernel
- * alone. All others pass it over. */
+/* tuning_file.h: rows of a text file of what was measured on a machine: block sizes, or on a GPU
+ * the fastest kernel. `gyre tune` writes it; opening a net reads it. A row holds for one
+ * convolution in one direction, by exact shape and type, on one kernel set and processor model. A
+ * row of block sizes holds for one kernel alone. Other rows are ignored. */
 #ifndef GY_TUNED_H
 #define GY_TUNED_H
 #include "kernels/backend.h"

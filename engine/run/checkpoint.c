@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Checkpoints: one safetensors file with weights under PyTorch's names and layout, then optimiser
- * state under these names with a prefix. Metadata holds counters, the net's text and the caller's
- * notes. Loading first checks everything, then writes: a file that does not fit changes nothing. */
+/* checkpoint.c: writes and reads checkpoints. One safetensors file has weights under PyTorch's
+ * names and layout, then optimiser state under these names with a prefix. Its metadata has
+ * counters, the net's text and the caller's notes. Loading first checks everything, then writes: a
+ * file that does not fit changes nothing. */
 #include "engine/run/engine.h"
 #include "io/safetensors.h"
 

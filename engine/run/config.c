@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Configuration: defaults, and checks that end in a sentence before any work starts. */
+/* config.c: a configuration's defaults, and checks that give a sentence before any work starts. */
 #include "kernels/devices.h"
 #include "engine/run/engine.h"
 #include "engine/base/cpu.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all calls on an open net need: the sentence of a failure, and whether a call may be made. */
+/* engine.c: what all calls on an open net need: sentences of failures, which calls are allowed. */
 #include "engine/run/engine.h"
 
 GY_INT int gy_engine_fail(struct gyre_net *net, int status, const char *fmt, ...)

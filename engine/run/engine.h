@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* engine.h: an open net. Everything that it holds was taken in gyre_open and is given back in
- * gyre_close. */
+/* engine.h: struct gyre_net, an open net, and the calls that the files of engine/run share on it.
+ * gyre_open takes all that it holds; gyre_close gives it back. After open nothing allocates. */
 #ifndef GY_ENGINE_H
 #define GY_ENGINE_H
 #include "engine/base/public.h"
@@ -42,8 +42,8 @@ struct gy_parallel {
     int stop, stopped;
 };
 
-/* What a net does that is a stage of several, or has slices of layers; NULL: it is whole. gradients,
- * eval: NULL where they are those of a whole net. */
+/* Calls of a net that is one stage of several, or has slices of layers; NULL: the net is whole.
+ * gradients, eval: NULL where the calls for a whole net do. */
 struct gy_pipe;
 struct gy_split_net;
 struct gy_pipe_calls {
@@ -81,7 +81,7 @@ struct gy_trace_event {
 struct gy_trace {
     struct gy_trace_event *events;   /* [room]; NULL: nothing is kept */
     int64_t room, count;             /* count: of all times; the last `room` of them are there */
-    int64_t talk_ended;              /* sums are there one after the other */
+    int64_t talk_ended;              /* when the last sum ended; sums end one after the other */
 };
 
 /* Of weights by gyre_import; of all by gyre_load. The same call makes it whole again. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where did the first number that is not finite come from? The step is replayed op by op; what an
- * op wrote is looked at before the next op runs. Weights and the batch itself are looked at first.
- * Weights and running statistics are left as they were. */
+/* find_nonfinite.c: finds where the first number that is not finite came from. It checks the
+ * weights and the batch, then replays the step op by op and checks what an op wrote before the next
+ * op runs. Weights and running statistics stay as they were. */
 #include "engine/run/parallel.h"
 
 struct nonfinite_place {
@@ -109,20 +109,6 @@ static int nonfinite_op(struct gyre_net *net, const struct gy_op *op, struct non
     return found;
 }
 
-/* Other ranks are not asked: they may be at another place. The replay ends where something of
- * theirs would come. */
-static int nonfinite_between(struct gyre_net *net, const struct gy_op *op)
-{
-    if (op->code == GY_OP_RECV || op->code == GY_OP_PASS)
-        return gy_engine_fail(net, GY_E_STATE, "all is finite up to layer '%.100s', whose numbers "
-                              "come from another rank: the replay ends there", op->name);
-#ifndef GY_NO_RANKS
-    if (op->code == GY_OP_SPLIT)
-        return gy_parallel_share(net, op);
-#endif
-    return GY_OK;
-}
-
 static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample, struct gy_error *where)
 {
     struct nonfinite_place at;
@@ -131,7 +117,9 @@ static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample,
         if (gy_engine_skips(net, op))
             continue;
         if (op->code >= GY_OP_CODES) {
-            GY_TRY(nonfinite_between(net, op));
+#ifndef GY_NO_RANKS
+            GY_TRY(gy_parallel_replay(net, op));
+#endif
             continue;
         }
         GY_TRY(gy_engine_checked(net, net->backend->run(net->backend_self, op), "a replay"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a checkpoint records of a GPU's kernels: hashes of texts and code, the rows that chose them,
- * and what their macros depend on. */
+/* kernel_notes.c: notes a GPU's kernels in a checkpoint. That is: hashes of texts and code, the
+ * rows of a tuning file that chose them, and the settings on which their macros depend. */
 #ifndef GY_NO_CUDA
 #include "kernels/cuda/cuda_list.h"
 #endif

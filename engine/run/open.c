@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse.
- * Measuring is opening with an allocator that counts and without the tensors' memory, so the two
- * cannot disagree. */
+/* open.c: opens a net: configuration, graph, backend, plan, memory, first weights; closes it in
+ * reverse order. gyre_measure is open with an allocator that counts and without the tensors'
+ * memory, so the two cannot disagree. */
 #include "kernels/devices.h"
 #include "engine/job/peers.h"
 #include "engine/run/kernel_notes.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that depend on the step alone (the learning rate), and the numbers that a net starts
- * with. */
+/* optim.c: numbers that depend on the step alone (learning rate), and a net's first weights. */
 #include "engine/run/engine.h"
 #include "engine/base/rng.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks and shards of a step. With gyre_config.shards the global batch is so many shards, each with
- * batch-norm statistics, random numbers and gradients of its own. What they have in common is
- * summed in the order of a balanced tree over the shards, ((0 + 1) + (2 + 3)) + ... A rank has a
- * whole subtree of them (engine/job/deal.c), and the ranks sum the rest in the same order. So any
- * number of ranks gives the same bits. Within a rank the tree grows as a binary counter adds. The
- * sum of 2^k shards waits on level k until the next 2^k are there. */
+/* parallel.c: ranks and shards of a step. With gyre_config.shards each shard of the global batch
+ * has batch-norm statistics, random numbers and gradients of its own. Results are summed in the
+ * order of a balanced tree over the shards: ((0 + 1) + (2 + 3)) + ... . A rank has a whole subtree
+ * (engine/job/deal.c); ranks sum the rest in the same order. So any number of ranks gives the same
+ * bits. Within a rank the tree grows as a binary counter: sums of 2^k shards wait on level k. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"

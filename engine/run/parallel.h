@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* parallel.h: what one step does in several parts. Ranks are processes, each with samples of its
- * own. Shards are parts of the global batch, one after the other where a rank has several. */
+/* parallel.h: runs one step in several parts and joins their results. Ranks are processes, each
+ * with samples of its own. Shards are parts of the global batch; a rank computes its shards one
+ * after the other. step.c and the training loop call it; a net alone has one rank and one shard. */
 #ifndef GY_PARALLEL_H
 #define GY_PARALLEL_H
 #include "engine/run/engine.h"
 
-/* Numbers of a configuration: do ranks and shards fit? Before planning. */
+/* Checks before planning that the configuration's ranks and shards fit, and tells the planner. */
 GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan);
 /* A sum over the ranks that this one waits for. */
 GY_INT int gy_parallel_sum(struct gyre_net *net, const char *name, float *data, int64_t count);
 #ifndef GY_NO_RANKS
 /* share.c: ops between ranks that wait */
 GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op);
+GY_INT int gy_parallel_replay(struct gyre_net *net, const struct gy_op *op); /* in find_nonfinite */
 /* gyre_config.pipeline: chooses this rank's layers, and tells the planner. After the above. */
 GY_INT int gy_pipe_plan(struct gyre_net *net, struct gy_plan_config *plan);
 /* A net with split layers: chooses this rank's slices, and tells the planner. After the above. */
@@ -20,7 +22,7 @@ GY_INT int gy_split_plan(struct gyre_net *net, struct gy_plan_config *plan);
 /* after planning: takes the tables of buckets and shards from the arena */
 GY_INT int gy_parallel_tables(struct gyre_net *net);
 GY_INT int gy_parallel_open(struct gyre_net *net); /* agree.c: all ranks compare what they train */
-/* Is the loss looked at after the backward pass, when all ranks' sums are there anyway? */
+/* Is the loss checked after the backward pass, when all ranks' sums are complete anyway? */
 GY_INT int gy_parallel_is_late(const struct gyre_net *net, int training);
 /* of random numbers: differs for every shard of the run */
 GY_INT uint64_t gy_parallel_counter(const struct gyre_net *net);
@@ -29,18 +31,17 @@ GY_INT struct gyre_batch gy_parallel_part(struct gyre_net *net, const struct gyr
 
 /* An op with a code from GY_OP_CODES on. */
 GY_INT int gy_parallel_run(struct gyre_net *net, const struct gy_op *op);
-/* After backward was started on a device with memory of its own: sums begin there as buckets
- * come. */
+/* After backward was started on a device with memory of its own: begins sums as buckets arrive. */
 GY_INT int gy_parallel_fetch(struct gyre_net *net);
 /* Between two ops: buckets whose sum is there. */
 GY_INT int gy_parallel_poll(struct gyre_net *net);
 /* After backward of a shard: running statistics and results join those of the shards before. */
 GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *result);
-/* GY_E_PEER: a rank is lost. For who is busy without other ranks, as in an evaluation. */
+/* GY_E_PEER: a rank is lost. For callers that work without other ranks, such as an evaluation. */
 GY_INT int gy_parallel_alive(struct gyre_net *net);
 /* Figures of all samples of all ranks. */
 GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result);
-/* GY_E_UNSUPPORTED for calls that run ops by themselves. */
+/* GY_E_UNSUPPORTED for calls that need the whole net on this rank. */
 GY_INT int gy_parallel_alone(struct gyre_net *net, const char *call);
 /* Running statistics become the mean over all shards; nothing without gyre_config.shards. */
 GY_INT int gy_parallel_state(struct gyre_net *net);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps of a stage. Batches of an update are kept as they come, until the last one is there. Then
- * the stage walks its list of forward and backward passes, each with the memory of its micro-batch.
- * The addresses of all ops are set anew for it, in microseconds. Messages are ops of the programs.
- * Passes of one kind go in the order of the batches. So sums of gradients, running statistics and
- * random numbers are those of one process. */
+/* pipeline.c: steps of a stage. It keeps the batches of an update until the last one arrives. Then
+ * it walks the stage's list of forward and backward passes, each with the memory of its
+ * micro-batch. For each it sets the addresses of all ops anew, in microseconds. Messages are ops of
+ * the programs. Passes of one kind go in the order of the batches. So sums of gradients, running
+ * statistics and random numbers are those of one process. */
 #include "engine/base/clock.h"
 #include "engine/run/parallel.h"
 #include "engine/run/pipeline_stage.h"

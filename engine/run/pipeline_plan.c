@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which layers are this rank's. The whole net is planned once for its ops' work and sizes, without
- * memory, and then cut. All ranks compute the same cuts from the same numbers, and compare them
- * when they open. */
+/* pipeline_plan.c: finds this rank's layers. It plans the whole net once for its ops' work and
+ * sizes, without memory, and cuts it. All ranks compute the same cuts from the same numbers, and
+ * compare them when they open. */
 #include "engine/plan/plan_compile.h"
 #include "engine/run/parallel.h"
 #include "engine/run/pipeline_stage.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What ranks of a pipeline tell each other at the end of an update. The last stages know losses;
- * one sum over the whole job, to which the others give zeros, brings them to all ranks. A loss
- * travels as the four 16-bit words of its double, which are exact in float. */
+/* pipeline_results.c: what the ranks of a pipeline tell each other at the end of an update. Only
+ * last stages know losses. One sum over the whole job, to which the others give zeros, brings them
+ * to all ranks. A loss travels as the four 16-bit words of its double, which are exact in float. */
 #include "engine/run/parallel.h"
 #include "engine/run/pipeline_stage.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Parameters of other stages. A stage has those of its layers alone. While a checkpoint is written,
- * rank 0 asks the others for theirs, some rows at a time. They answer until it says that it has
- * all. Loading needs no messages: each stage reads its part of the file. */
+/* pipeline_rows.c: parameters of other stages. A stage has only those of its layers. While a
+ * checkpoint is written, rank 0 asks the others for theirs, some rows at a time; they answer until
+ * it has all. Loading needs no messages: each stage reads its part of the file. */
 #include "engine/run/pipeline_stage.h"
 
 struct rows_asked {

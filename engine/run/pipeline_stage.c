@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a stage stands among the ranks of its job, and how it reaches them. */
+/* pipeline_stage.c: a stage's place among the ranks of its job, and its ways to other stages. */
 #include "engine/run/pipeline_stage.h"
 
 GY_INT const struct gy_wire_calls *gy_pipe_wire(const struct gyre_net *net)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pipeline_stage.h: what a net knows that is a stage of several. */
+/* pipeline_stage.h: the state of a net that is a stage of several, for the files pipeline*.c. */
 #ifndef GY_PIPELINE_STAGE_H
 #define GY_PIPELINE_STAGE_H
 #include "engine/job/wire.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a plan looks like: the programs, op by op, and the memory map. For people, and as JSON. */
+/* plan_print.c: prints a plan, for people or as JSON: programs, op by op, and the memory map. */
 #include "engine/run/engine.h"
 #include "engine/plan/op_work.h"
 

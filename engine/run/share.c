@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops between ranks that wait: statistics of batch norms over all ranks, and what goes from one
- * stage of a pipeline to another. */
+/* share.c: ops in which ranks wait for each other. They share batch-norm statistics, or send
+ * tensors from one stage of a pipeline to another. */
 #include "engine/run/parallel.h"
 #include "engine/run/split_ranks.h"
 
@@ -44,4 +44,14 @@ GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op)
                                                                            share_message, gy_split_run,
                                                                            gy_split_run };
     return run[op->code - GY_OP_SHARE_STATS](net, op);
+}
+
+/* Other ranks are not asked: they may be at another place. The replay ends where something of
+ * theirs would come. */
+GY_INT int gy_parallel_replay(struct gyre_net *net, const struct gy_op *op)
+{
+    if (op->code == GY_OP_RECV || op->code == GY_OP_PASS)
+        return gy_engine_fail(net, GY_E_STATE, "all is finite up to layer '%.100s', whose numbers "
+                              "come from another rank: the replay ends there", op->name);
+    return op->code == GY_OP_SPLIT ? gy_parallel_share(net, op) : GY_OK;
 }

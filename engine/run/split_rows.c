@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of split layers' parameters. A rank has those of its slices. While a checkpoint is written
- * rank 0 asks the others for theirs, some rows at a time, and they answer until it has all. Loading
- * needs no messages: each rank reads the whole file and keeps what is its own. */
+/* split_rows.c: rows of split layers' parameters. A rank has those of its slices. While a
+ * checkpoint is written, rank 0 asks the others for theirs, some rows at a time; they answer until
+ * it has all. Loading needs no messages: each rank reads the whole file and keeps its own rows. */
 #include "engine/job/wire.h"
 #include "engine/run/split_ranks.h"
 

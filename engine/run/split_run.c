@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Slices of layers on this rank: which they are, and what ops between ranks do. All ranks run the
- * same ops in the same order, so a message's other end is never far. */
+/* split_run.c: the slices of layers on this rank, and the ops between ranks. All ranks run the same
+ * ops in the same order, so no rank waits long for the other end of a message. */
 #include "engine/job/wire.h"
 #include "engine/run/parallel.h"
 #include "engine/run/split_ranks.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients of a device with memory of its own, between it and the memory in which ranks sum.
- * Backward marks a bucket where it is complete. The queue for peers waits for the mark and takes
- * the bucket out beside the rest of the backward pass. The host begins its sum when it is there.
- * Sums go back in the same queue, and the update of a bucket waits for its own alone. */
+/* staging.c: carries gradients between a device with memory of its own and the memory in which
+ * ranks sum. Backward records a mark where a bucket is complete. The queue for peers waits for it
+ * and copies the bucket out during the rest of the backward pass. The host then begins its sum.
+ * Sums return in the same queue, and the update of a bucket waits for its own sum alone. */
 #include "engine/run/engine.h"
 
 #define BRIDGE_MARKS (GY_MARK_FETCHED - GY_MARK_BUCKET)

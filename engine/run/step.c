@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps: a batch is copied into its place, programs are walked, a few numbers come back. Nothing is
- * allocated, opened or locked. A device with memory of its own is kept busy. The batch goes up in a
- * queue beside the last step's backward pass. The backward pass starts before its step's results
- * have come back. A step that ends in a loss that is not finite leaves weights and running
- * statistics as they were. */
+/* step.c: runs steps: copies a batch into its place, walks programs, brings a few numbers back. A
+ * step allocates, opens and locks nothing. A device with memory of its own stays busy: the batch
+ * goes up in a queue of its own during the last step's backward pass. Backward starts before its
+ * step's results are back. A step whose loss is not finite changes no weights or running
+ * statistics. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that steps the net fills the ring, without a lock or an allocation. It is written as a
- * JSON array of trace events: microseconds of the monotonic clock, which all processes of a host
- * share. */
+/* trace.c: the thread that steps the net fills the ring, without a lock or an allocation.
+ * gyre_write_trace writes it as a JSON array of trace events, in microseconds of the monotonic
+ * clock that all processes of a host share. */
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/run/trace.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* trace.h: what a net did when, kept in a ring, for Chrome's trace viewer. Rows of a rank: its ops,
- * its sums with other ranks, its input. */
+/* trace.h: when the last events of a net ran, kept in a ring, for Chrome's trace viewer. A rank has
+ * rows for its ops, its sums with other ranks, and its input. */
 #ifndef GY_TRACE_H
 #define GY_TRACE_H
 #include "engine/run/engine.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace of several ranks. On one host they write one file in turn, each behind what stands there;
- * on several hosts each rank writes its own. */
+/* trace_ranks.c: a trace of several ranks. Those of one host append to one file in turn; on several
+ * hosts each rank writes its own. */
 #include "engine/base/file.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A net's plan with what was measured: rows of the machine's file, of a named one or of a
- * checkpoint. */
+/* tuning.c: plans a net with measured rows: of the machine's file, a named one or a checkpoint. */
 #include "engine/run/tuning.h"
 #include "engine/base/file.h"
 #include "engine/plan/plan_compile.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tuning.h: makes a net's plan with measured block sizes and kernels. A file that nobody named is
- * no reason not to train. Without tuning (GY_NO_TUNING) open.c answers, from the library's own
+/* tuning.h: plans a net with measured block sizes and kernels, for open.c. A broken file that
+ * nobody named stops no training. Without tuning (GY_NO_TUNING) open.c takes the library's own
  * table. */
 #ifndef GY_TUNING_H
 #define GY_TUNING_H

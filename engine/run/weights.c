@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Weights as others see them. Inside, a convolution's weights lie as [K][R][S][C] and a fully
- * connected layer's columns in NHWC order; outside, in PyTorch's [K][C][R][S] and CHW. Both are the
- * same exchange within one output channel: a row. A fully connected weight counts as a convolution
- * whose window is the whole image that was flattened. */
+/* weights.c: converts weights between Gyre's layout and PyTorch's. Inside, a convolution's weights
+ * lie as [K][R][S][C] and a fully connected layer's columns in NHWC order; outside, as [K][C][R][S]
+ * and CHW. Both conversions exchange axes within one output channel, a row. A fully connected
+ * weight counts as a convolution whose window is the whole image that was flattened. */
 #include "engine/run/engine.h"
 
 /* Window and channels of one row. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.h: a net as people mean it: layers, shapes, parameters, before anything is decided about
- * memory or kernels. Made from net text (net_text.c) in one pass; every mistake of the user is
- * found here, with line and column. Nodes stand in an order in which each follows its inputs. All
- * memory is the arena's. */
+/* graph.h: a net as its text says it: layers, shapes, parameters, before any decision about memory
+ * or kernels. net_text.c makes it in one pass, and finds every mistake of the user, with line and
+ * column. Each node stands behind its inputs. All memory is the arena's. */
 #ifndef GY_GRAPH_H
 #define GY_GRAPH_H
 #include "kernels/op.h"

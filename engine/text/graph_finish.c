@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds for a whole net: names are unique, every value is used, the loss comes last, sums of
- * sizes stay in their limits. Parameters get their names here, as PyTorch would name them: the
- * layer's name and what they are. */
+/* graph_finish.c: checks a whole net: names are unique, every value is used, the loss comes last,
+ * sums of sizes stay in their limits. It also names parameters as PyTorch would: the layer's name
+ * and what they are. */
 #include "engine/text/graph_finish.h"
 #include "engine/text/layer.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The layer kinds: a row each with word, options, limits and shape inference. Shapes are those of
- * one sample, written HxWxC. Every size is checked here against the limits of graph.h and layer.h,
- * so that nothing behind the graph can overflow.
+/* layer.c: the layer kinds: a row each with word, options, limits and shape inference. Shapes are
+ * those of one sample, written HxWxC. Every size is checked here against the limits of graph.h and
+ * layer.h, so that nothing behind the graph can overflow.
  *
- * A flattened value remembers the height and width it had: PyTorch numbers its elements CHW, Gyre
- * HWC. Layers that only look at single elements may follow; a linear layer ends it; others, which
- * would mix the two orders, are refused. */
+ * A flattened value remembers its height and width: PyTorch numbers its elements CHW, Gyre HWC.
+ * Layers that work element by element may follow; a linear layer ends it. Others would mix the two
+ * orders, and are refused. */
 #include "engine/text/layer.h"
 
 GY_INT int gy_layer_fail(struct gy_error *err, const char *source, int line, int column, const char *fmt, ...)

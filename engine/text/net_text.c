@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Net text to graph. The language is in gy_layer_help (layer.c); its grammar, one statement a line,
- * '#' begins a comment:
+/* net_text.c: parses net text into a graph. gy_layer_help (layer.c) has the language; its grammar,
+ * one statement a line, '#' begins a comment:
  *
  *     net       = input-line { statement } loss-line
  *     statement = layer | opening-line { statement } "}"
  *     layer     = [ NAME ":" ] WORD { value } { NAME } { option [ value ] } [ "from" NAME ]
  *     opening   = "block" NAME "{" | "repeat" NAME FIRST ".." LAST "{"
  *
- * Three passes go over a table of the lines that say something. Braces are matched. Layers are
- * counted, so the graph's tables are taken once and at their size. Then the statements run, a
- * repeated body once a copy. Work is bounded: text, line and depth have limits, every block holds a
- * layer, and there are at most GY_MAX_NODES layers. */
+ * Three passes go over a table of the lines that hold a statement. The first matches braces. The
+ * second counts layers, so that the graph's tables are taken once and at their size. The third runs
+ * the statements, a repeated body once a copy. Work is bounded: text, line and depth have limits,
+ * every block holds a layer, and there are at most GY_MAX_NODES layers. */
 #include "engine/text/graph_finish.h"
 #include "engine/text/layer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Evaluation: every sample of a data set once, in order, through the net; sums in that order, so
- * that equal weights give equal bits. */
+/* evaluate.c: runs every sample of a data set once through the net, in order. Sums are taken in
+ * that order, so that equal weights give equal bits. */
 #include "engine/run/parallel.h"
 #include "engine/train/net_data.h"
 #include "engine/train/metrics.h"

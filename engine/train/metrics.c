@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting of what a net got right. Average precision of a class needs no sorting of all its
- * scores: recall rises only at the scores of the class's own samples, so those are sorted, and
+/* metrics.c: counts what a net got right. The average precision of a class needs no sort of all its
+ * scores: recall rises only at the scores of the class's own samples. So only those are sorted, and
  * every other sample is counted at the place where it falls among them. */
 #include "engine/train/metrics.h"
 #include "io/json.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls on data: thin handles around io/. The structs of both sides have the same
- * fields, which is checked at compile time where they are handed over whole. */
+/* net_data.c: the public calls on data: thin handles around io/. The structs of both sides have the
+ * same fields, which is checked at compile time where they are handed over whole. */
 #include "engine/train/net_data.h"
 #include "io/png.h"
 

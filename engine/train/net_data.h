@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* net_data.h: what the loop and the evaluation see of the public data handles. */
+/* net_data.h: the public data handles, as the training loop and the evaluation see them. */
 #ifndef GY_DATA_API_H
 #define GY_DATA_API_H
 #include "engine/run/engine.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop: batches from the loader through gyre_step, an evaluation after each epoch, rows of
- * metrics, checkpoints. A checkpoint also holds, as notes, the sums that the next row and epoch
- * will need. With the counted random numbers of loader and net, a run that goes on from a
- * checkpoint ends with the same bits as one that was never stopped. */
+/* net_train.c: the training loop: batches from the loader through gyre_step, an evaluation after
+ * each epoch, rows of metrics, checkpoints. A checkpoint also has, as notes, the sums that the next
+ * row and epoch need. Random numbers of loader and net are counted. So a resumed run ends with the
+ * same bits as one that never stopped. */
 #include "engine/train/outlive.h"
 #include "engine/train/train_lead.h"
 #include "engine/train/train_nonfinite.h"

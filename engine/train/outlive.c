@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions of the same net have the same layout whatever the ranks and shards are: parameters,
- * optimiser and average lie alike, and nothing else outlives a step. An update is made when all
- * sums of its step are there, so ranks differ by one update at most. */
+/* outlive.c: carries parameters, optimiser and average over a new open of the net. Their regions
+ * have the same layout whatever the ranks and shards, and nothing else outlives a step. An update
+ * is made when all sums of its step are complete, so ranks differ by one update at most. */
 #include "engine/train/outlive.h"
 #include "engine/job/peers.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* outlive.h: a net whose job has lost ranks, or has got new ones. What it has learnt is kept aside
- * while the net is opened anew, for the ranks that are left and its part of the shards then. */
+/* outlive.h: a net whose job lost ranks or got new ones. The training loop keeps aside what it
+ * learnt, opens the net anew for the present ranks and its new shards, and restores it. */
 #ifndef GY_OUTLIVE_H
 #define GY_OUTLIVE_H
 #include "engine/run/engine.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Before a checkpoint ranks compare sums of their weights' bytes, so that a rank whose memory or
- * processor errs is found before it spoils what the others have. */
+/* same_weights.c: ranks compare sums of their weights' bytes before a checkpoint. A rank whose
+ * memory or processor errs is found before it spoils the weights of the others. */
 #include "engine/train/same_weights.h"
 #include "engine/base/hash.h"
 #include "engine/job/peers.h"

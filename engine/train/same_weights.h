@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* same_weights.h: do all ranks have the same weights? */
+/* same_weights.h: checks that all ranks have the same weights; the training loop calls it. */
 #ifndef GY_SAME_WEIGHTS_H
 #define GY_SAME_WEIGHTS_H
 #include "engine/run/engine.h"

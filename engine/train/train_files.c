@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The folder of a run. Whatever a run must know to go on is in its checkpoints; metrics.csv is what
- * the curve is drawn from, so a resumed run draws the whole curve. */
+/* train_files.c: the folder of a run. Checkpoints hold all that a run must know to continue. The
+ * curve is drawn from metrics.csv, so a resumed run draws the whole curve. */
 #include "engine/train/train_files.h"
 #include "io/safetensors.h"
 #include <dirent.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who leads next has the folder, and goes on with the rows that are in it. */
+/* train_lead.c: the rank that leads next takes the folder, and continues the rows that are in
+ * it. */
 #include <time.h>
 
 #include "engine/base/clock.h"

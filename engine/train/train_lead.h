@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* train_lead.h: one rank tests, writes and reports. When it is lost, another does from then on. */
+/* train_lead.h: one rank tests, writes and reports. When it is lost, another takes over. */
 #ifndef GY_TRAIN_LEAD_H
 #define GY_TRAIN_LEAD_H
 #include "engine/train/train_notes.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The batch of a step whose loss is not finite is run again with all tensors checked. The sentence
- * names the first tensor that is not finite, and the image where it is of one. */
+/* train_nonfinite.c: runs the batch of a step whose loss is not finite again, with all tensors
+ * checked. The sentence names the first tensor that is not finite, and the image where it belongs
+ * to one. */
 #include "engine/run/parallel.h"
 #include "engine/train/train_nonfinite.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_nonfinite.h: which image makes a step's loss no number. */
+/* train_nonfinite.h: finds the image that makes a step's loss NaN or infinite, for the training
+ * loop. */
 #ifndef GY_TRAIN_NONFINITE_H
 #define GY_TRAIN_NONFINITE_H
 #include "engine/train/train_notes.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes of a checkpoint in words: what its counters count, and the sums of the row and the epoch
- * that were open when it was written. */
+/* train_notes.c: writes and reads a checkpoint's notes: its counters in words, and the sums of the
+ * row and the epoch that were open then. */
 #include "engine/train/train_notes.h"
 
 /* What the counters of a checkpoint count: batches of these samples. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* train_notes.h: a run of the training loop, and the notes of its checkpoints. */
+/* train_notes.h: the state of a run of the training loop, and the notes of its checkpoints. */
 #ifndef GY_TRAIN_NOTES_H
 #define GY_TRAIN_NOTES_H
 #include "engine/run/engine.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What servers and a net have to do with each other. Slices are the plan's buckets, so that a
- * gradient is pushed where its sum would begin. A worker's update program only waits, for weights.
- * A server runs the update ops of one bucket, on what it has of the net: the same ops on the same
- * floats as in one process. */
+/* train_served.c: connects a net to parameter servers. Slices are the plan's buckets, so a gradient
+ * is pushed where its sum would begin. A worker's update program only waits for weights. A server
+ * runs the update ops of one bucket on its part of the net: the same ops on the same floats as one
+ * process. */
 #include "engine/train/train_served.h"
 #include "engine/base/hash.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_served.h: training with parameter servers, for the loop: a worker's net pushes gradients
- * where others sum them, and a server's net updates what it holds. */
+/* train_served.h: training with parameter servers, for the training loop. A worker's net pushes
+ * gradients, which servers sum; a server's net updates the part that it holds. */
 #ifndef GY_TRAIN_SERVED_H
 #define GY_TRAIN_SERVED_H
 #include "engine/job/served.h"

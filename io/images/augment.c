@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Geometry and mixing of training samples, as torchvision does them, with counted draws: every use
- * has its own element number in the random stream, so switching one thing on does not change the
- * draws of another. Colour is in jitter.c. */
+/* augment.c: geometry and mixing of training samples, as torchvision does them, with counted draws.
+ * Every use has its own element number in the random stream, so switching one thing on does not
+ * change the draws of another. Colour is in jitter.c. */
 #include "io/images/augment.h"
 #include "engine/base/rng.h"
 #include "io/images/data_set.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* augment.h: from a decoded image to a sample of a batch. Whatever is drawn is a pure function of
- * (seed, position of the sample in the run, use), so any sample of any step can be made again
- * alone. Scratch memory comes from the decoder. */
+/* augment.h: makes a sample of a batch from a decoded image; the loader calls it. Each draw is a
+ * pure function of (seed, position of the sample in the run, use). So any sample of any step can be
+ * made again alone. Scratch memory comes from the decoder. */
 #ifndef GY_AUGMENT_H
 #define GY_AUGMENT_H
 #include "io/images/batch.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* batch.h: what the samples of a batch go through: the settings of augmentation, and what is told
- * of a sample instead of made. The augmentation and the loader above it share both. */
+/* batch.h: the settings of augmentation, and what a sample's record says instead of moving its
+ * pixels. The augmentation and the loader above it share both. */
 #ifndef GY_BATCH_H
 #define GY_BATCH_H
 #include "engine/base/base.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* data.h: a data set is a numbered list of labelled images, whatever the files are: IDX (plain or
- * .gz), CIFAR binary, a folder of images per class, or Gyre's packed records. Opening reads names
- * and headers; pixels are read one sample at a time, from any thread, into memory that the caller
- * brings. */
+/* data.h: a data set is a numbered list of labelled images. Its files may be IDX (plain or .gz),
+ * CIFAR binary, a folder of images per class, or Gyre's packed records. Opening reads names and
+ * headers. Any thread may read a sample's pixels, into memory that the caller brings. Loader,
+ * evaluation and packing call it. */
 #ifndef GY_DATA_H
 #define GY_DATA_H
 #include "engine/base/log.h"

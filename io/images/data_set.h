@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* data_set.h: what the formats of a data set have in common, for the files of io/ alone. A format
- * fills a struct gy_data that data.c has zeroed: counts, class names and a table of four functions.
- * Everything is read-only once it is open, except the record of unreadable samples, which has a
- * lock. */
+/* data_set.h: what the formats of a data set share, for the files of io/ alone. data_open.c zeroes
+ * a struct gy_data; a format fills it with counts, class names and a table of four functions. An
+ * open set is read-only, so any thread may read it. Only the record of unreadable samples changes,
+ * under a lock. */
 #ifndef GY_DATA_SET_H
 #define GY_DATA_SET_H
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A decoder is one block of memory taken at open, handed out upwards and forgotten when the next
- * image begins: decoding cannot leak, cannot exceed its bound and never calls the allocator. Under
- * AddressSanitizer every byte that is not handed out is poisoned, with a gap after each piece, so
- * that overruns inside the block are seen. */
+/* decoder.c: a decoder is one block of memory taken at open, handed out upwards and forgotten when
+ * the next image begins. So decoding cannot leak, cannot exceed its bound and never calls the
+ * allocator. Under AddressSanitizer every byte that is not handed out is poisoned, with a gap after
+ * each piece, so that overruns inside the block are seen. */
 #include "io/images/decoder.h"
 
 #if defined(__SANITIZE_ADDRESS__)

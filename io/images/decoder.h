@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* decoder.h: the memory of one thread that decodes images. It is one block, from which pieces are
- * taken upwards and which is empty again for the next image, so that a decoder can leak nothing.
- * The block is reserved at once; its pages are touched only as images need them. */
+ * taken upwards. It is empty again for the next image, so a decoder can leak nothing. The block is
+ * reserved at once; its pages are touched only as images need them. */
 #ifndef GY_DECODER_H
 #define GY_DECODER_H
 #include "engine/base/mem.h"

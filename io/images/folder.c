@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A folder of images per class: root/<split>/<class>/<file> or root/<class>/<file>. Classes and
- * files are in the order of their names' bytes, the same on every machine. Opening reads names
- * alone, all into one block. No file is looked at before it is needed (of float maps the first one,
- * for the size of all), so 50,000 of them open in a moment and cost their name and 16 bytes
- * each. */
+/* folder.c: a folder of images per class: root/<split>/<class>/<file> or root/<class>/<file>.
+ * Classes and files are in the order of their names' bytes, the same on every machine. Opening
+ * reads names alone, all into one block. No file is opened before its sample is needed, except the
+ * first float map, for the size of all. So 50,000 files open in a moment and cost their name and 16
+ * bytes each. */
 #include <dirent.h>
 
 #include "engine/base/text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One image from bytes or from a file. The first bytes decide what it is. The structure is walked
- * and the size is checked before any decoder sees it, so a cut, oversized or foreign file is
- * refused by a sentence of ours and not by luck. */
+/* image.c: decodes one image from bytes or from a file. The first bytes decide the format.
+ * Structure and size are checked before any decoder sees the file. So a sentence of ours refuses a
+ * cut, oversized or foreign file, not luck. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The size that an image may have, and the structure of JPEG, PNG and BMP files, walked before they
- * are decoded: size, end mark, lengths inside the file, PNG's checksums. stb_image accepts cut
- * files in silence (it reads zeros behind the end); these walks do not. */
+/* image_check.c: walks the structure of JPEG, PNG and BMP files before they are decoded: size, end
+ * mark, lengths inside the file, PNG's checksums. It also limits an image's size. stb_image accepts
+ * cut files in silence (it reads zeros behind the end); these walks do not. */
 #include "engine/base/hash.h"
 #include "io/images/data_set.h"
 

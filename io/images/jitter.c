@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Colour jitter by torchvision's formulas: brightness, contrast, saturation and hue, each by a
- * random factor, in random order. Pixels are floats in [0, 1] from the first to the last of them
- * and are rounded once. */
+/* jitter.c: colour jitter by torchvision's formulas: brightness, contrast, saturation and hue, each
+ * by a random factor, in random order. Pixels are floats in [0, 1] from the first to the last of
+ * them and are rounded once. */
 #include "io/images/jitter.h"
 #include "engine/base/rng.h"
 

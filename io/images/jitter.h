@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* jitter.h: colour jitter of one sample. */
+/* jitter.h: colour jitter of one sample, for augment.c. */
 #ifndef GY_JITTER_H
 #define GY_JITTER_H
 #include "io/images/batch.h"

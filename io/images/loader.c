@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A ring of batch slots between loader threads and the step. Threads claim a few samples of the
- * oldest unfinished batch at a time, never a whole batch, so that one slow image holds up nobody.
- * The step takes finished slots in order and gives each back when it asks for the next.
+/* loader.c: a ring of batch slots between loader threads and the step. Threads claim a few samples
+ * of the oldest unfinished batch at a time, never a whole batch, so that one slow image delays no
+ * other. The step takes finished slots in order and gives each back when it asks for the next.
  *
- * A sample depends on (seed, batch number, position in the batch) alone, not on who makes it or
- * when. One lock guards who has what; pixels are written outside it, into places that belong to one
- * claim. Unreadable samples are counted by the caller of next, in order, so that the limit is
- * reached at the same batch in every run. Nothing is allocated after open. */
+ * A sample depends on (seed, batch number, position in the batch) alone, not on which thread makes
+ * it or when. One lock guards who has what; pixels are written outside it, into places that belong
+ * to one claim. The caller of next counts unreadable samples, in order, so the limit is reached at
+ * the same batch in every run. Nothing is allocated after open. */
 #include <pthread.h>
 #include <signal.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* loader.h: batches ahead of the step. Threads read, augment and write samples into a ring of batch
- * slots; the step takes the slots in order. Batch number k holds the same samples with the same
- * augmentation in every run with the same seed, whatever the number of threads: sample order and
- * every draw are counted (gy_rng), so a run resumes anywhere. */
+/* loader.h: makes batches ahead of the step. Threads read, augment and write samples into a ring of
+ * batch slots; the step takes the slots in order. Batch number k holds the same samples with the
+ * same augmentation in every run with the same seed, whatever the number of threads. Sample order
+ * and every draw are counted (gy_rng), so a run resumes anywhere. */
 #ifndef GY_LOADER_H
 #define GY_LOADER_H
 #include "io/images/batch.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a packed file: a window of samples is decoded and resized by the threads, then written in
- * order, window after window. So the file's bytes depend on the data set and the side alone. The
+/* pack.c: writes a packed file. Threads decode and resize a window of samples; then it is written
+ * in order, window after window. So the file's bytes depend on the data set and the side alone. The
  * header is written last, over its place, before the file gets its name. */
 #include "engine/base/hash.h"
 #include "engine/base/text.h"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a packed file (.gyr): raw pixels of a whole data set in one file. All numbers are
+/* packed.c: reads a packed file (.gyr): raw pixels of a whole data set in one file. All numbers are
  * little-endian.
  *
- *   header  96 bytes: 8 magic, u32 version 1, u32 flags 0, u64 samples, u32 classes, u32 channels, u32 h, u32 w
- *           (0 x 0: they differ), u64 offset of the index, u64 bytes of class names, u64 bytes of sample names,
- *           u64 bytes of the file, u32 CRC-32C of everything from the index to the end, zeros to byte 92,
- *           u32 CRC-32C of the 92 bytes before
+ *   header  96 bytes: 8 magic, u32 version 1, u32 flags 0, u64 samples, u32 classes, u32 channels,
+ *           u32 h, u32 w (0 x 0: they differ), u64 offset of the index, u64 bytes of class names,
+ *           u64 bytes of sample names, u64 bytes of the file, u32 CRC-32C of everything from the
+ *           index to the end, zeros to byte 92, u32 CRC-32C of the 92 bytes before
  *   pixels  from byte 96, sample behind sample without gaps, [h][w][c] bytes each
- *   index   32 bytes a sample: u64 offset, u32 h, u32 w, u32 label, u32 CRC-32C of the pixels, u64 offset in the
- *           sample names
+ *   index   32 bytes a sample: u64 offset, u32 h, u32 w, u32 label, u32 CRC-32C of the pixels, u64
+ *           offset in the sample names
  *   names   of the classes in order, then of the samples in order, each with a NUL
  *
- * Opening checks every field of it against the file, and keeps index and names as they were
- * checked, so that reading has nothing left to check but the pixels' sum. */
+ * Opening checks every field of it against the file, and keeps a copy of the index and names that
+ * it checked. So reading has only the pixels' sum to check. */
 #include "io/images/packed.h"
 #include "engine/base/hash.h"
 #include "engine/base/text.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Resizing as Pillow does it (and torchvision through it): for each output pixel a triangle filter
- * over the source, as wide as the reduction, weights in 22-bit fixed point, rows first, rounded to
- * 8 bits between the passes. Integers only in the pixel loops, so the bits are the same everywhere.
- * Only the rows and columns asked for are computed. */
+/* resample.c: resizes as Pillow does (and torchvision through it). Each output pixel has a triangle
+ * filter over the source, as wide as the reduction, with weights in 22-bit fixed point. Rows come
+ * first; values are rounded to 8 bits between the passes. Pixel loops have integers only, so the
+ * bits are the same everywhere. Only the rows and columns asked for are computed. */
 #include "io/images/resample.h"
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resample.h: a part of a resized image. */
+/* resample.h: computes a part of a resized image, for samples and for packing. */
 #ifndef GY_RESAMPLE_H
 #define GY_RESAMPLE_H
 #include "io/images/data.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a block file (blocks_file.h has its bytes). Opening checks header and index so far that
- * every part of every block lies inside the file and no number that the index states is beyond its
- * limit. Reading a block checks its sum, then that its rows have as many entries as the index says
- * and that ids rise and stay below the number of features. So nothing that a file says can lead
- * outside of it or of the caller's room. */
+/* blocks.c: reads a block file (blocks_file.h has its bytes). Opening checks header and index:
+ * every part of every block lies inside the file, and no number of the index is beyond its limit.
+ * Reading a block checks its sum, then its rows: as many entries as the index says, ids that rise,
+ * below the number of features. So nothing that a file says can lead outside of it or of the
+ * caller's room. */
 #include "io/rows/blocks.h"
 #include "engine/base/file.h"
 #include "engine/base/hash.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.h: a data set of sparse rows as one file of blocks, each of some tens of thousands of rows
+/* blocks.h: opens and reads a block file: sparse rows in blocks of some tens of thousands of rows
  * and some megabytes. A block is the unit of reading, of checking (CRC-32C), of dealing rows to
- * ranks, and of shuffling what does not fit into memory. Written once by conversion; further blocks
- * can be appended. Ids are packed to the bits that the largest needs, whole values to those of
- * their range. Values, weights and offsets are there only where rows differ in them. */
+ * ranks, and of shuffling a set larger than memory. Conversion writes the file once; an append adds
+ * blocks. Ids are packed to the bits that the largest needs, whole values to those of their range.
+ * Values, weights and offsets are stored only where rows differ in them. */
 #ifndef GY_BLOCKS_H
 #define GY_BLOCKS_H
 #include "engine/base/mem.h"
@@ -19,12 +19,12 @@ struct gy_blocks_info {
     float same;             /* the value of all entries, when has_values is 0 */
     int32_t most_rows;      /* rows of the largest block */
     int64_t most_entries;
-    int32_t classes;        /* different labels; 0: more than GY_BLOCKS_CLASSES: targets of a regression */
+    int32_t classes;        /* different labels; 0: a regression, above GY_BLOCKS_CLASSES */
     const float *label;     /* [classes] rising; lives as long as the file is open */
     const int64_t *label_rows; /* [classes] */
     int hash_bits;          /* ids are hashes; 0: they are not */
     uint64_t hash_seed;
-    uint64_t id;            /* hash over all of the blocks' checksums: tells two data sets apart */
+    uint64_t id;            /* hash of all blocks' checksums: tells two data sets apart */
 };
 
 /* Room that a block is unpacked into. Its arrays lie in one piece of memory of the caller. */
@@ -40,17 +40,21 @@ GY_INT void gy_blocks_close(struct gy_blocks *blocks); /* NULL is fine */
 GY_INT void gy_blocks_get_info(const struct gy_blocks *blocks, struct gy_blocks_info *info);
 /* Rows and entries of a block, from the index; either may be NULL. */
 GY_INT void gy_blocks_size(const struct gy_blocks *blocks, int64_t block, int32_t *rows, int64_t *entries);
-GY_INT size_t gy_blocks_room_bytes(const struct gy_blocks *blocks, int64_t block); /* of one block; -1: of the largest */
-/* Checks the block's CRC and unpacks it; *rows lives as long as room and the open file (arrays that need no unpacking point into the map).
- * From any number of threads at once, each with a room of its own. GY_E_HASH names file and block. */
+/* of one block; -1: of the largest */
+GY_INT size_t gy_blocks_room_bytes(const struct gy_blocks *blocks, int64_t block);
+/* Checks the block's CRC and unpacks it. *rows lives as long as room and the open file: arrays that
+ * need no unpacking point into the map. Any number of threads may call it at once, each with a room
+ * of its own. GY_E_HASH names file and block. */
 GY_INT int gy_blocks_read(const struct gy_blocks *blocks, int64_t block, const struct gy_blocks_room *room, struct gy_rows *rows, struct gy_error *err);
-GY_INT void gy_blocks_ahead(const struct gy_blocks *blocks, int64_t soon); /* asks the system to have a block's bytes in memory soon; -1: none */
+/* Asks the system to read a block's bytes into memory soon; -1: none. */
+GY_INT void gy_blocks_ahead(const struct gy_blocks *blocks, int64_t soon);
 
 /* ---- what reading and writing share ---- */
 
 struct gy_blocks_head;
 struct gy_blocks_entry;
-/* Bytes of a block file that stay where they are until close; own: they are given back then, as own_bytes bytes. */
+/* Opens the bytes of a block file, which must stay until close. own, if not NULL: close frees it,
+ * as own_bytes bytes. */
 GY_INT int gy_blocks_open_memory(struct gy_blocks **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
                                  void *own, size_t own_bytes, struct gy_error *err);
 /* For appending: the header, and the entries and label counts as they are. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting different labels: a table of 2 * GY_BLOCKS_CLASSES places, found by the label's bits.
- * Nearly always a label is the one before it or that one's neighbour. */
+/* blocks_labels.c: counts different labels in a table of 2 * GY_BLOCKS_CLASSES places, found by the
+ * label's bits. Nearly always a label is the one before it or that one's neighbour. */
 #include "io/rows/blocks_labels.h"
 #include "io/rows/blocks_file.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_labels.h: the different labels of a data set, counted one by one as far as there are
- * few. */
+/* blocks_labels.h: counts the different labels of a data set, one by one while they are few. */
 #ifndef GY_BLOCKS_LABELS_H
 #define GY_BLOCKS_LABELS_H
 #include "engine/base/base.h"

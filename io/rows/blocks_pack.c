@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Packing a block, in three steps: its rows are looked at, view by view. What was seen says where
- * each part of the block goes and how wide its numbers are. Then shares of the parts are packed, on
- * any threads in any order. A share is a run of a part's numbers that begins and ends at whole
- * bytes and has a checksum of its own, so that no thread waits for another, nor reads what another
- * wrote. */
+/* blocks_pack.c: packs a block, in three steps. First it scans the block's rows, view by view. Then
+ * it decides where each part of the block goes and how wide its numbers are. Last it packs shares
+ * of the parts, on any threads in any order. A share is a run of a part's numbers that begins and
+ * ends at whole bytes and has a checksum of its own. So no thread waits for another, nor reads what
+ * another wrote. */
 #include "io/rows/blocks_pack.h"
 #include "engine/base/hash.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_pack.h: packing a block. It needs nothing but the block's rows, so that threads pack
- * blocks, and shares of a block, side by side. */
+/* blocks_pack.h: packs a block, for conversion. It needs nothing but the block's rows, so that
+ * threads pack blocks, and shares of a block, at the same time. */
 #ifndef GY_BLOCKS_PACK_H
 #define GY_BLOCKS_PACK_H
 #include "engine/base/mem.h"

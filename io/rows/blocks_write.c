@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a block file (blocks_file.h has its bytes). A new file is written beside its place and
- * gets its name when it is whole. An append writes behind the end of the file, syncs, and then
- * replaces the header, 4096 bytes in one call: before that the old file stands, after it the new
- * one. */
+/* blocks_write.c: writes a block file (blocks_file.h has its bytes). A new file is written beside
+ * its place and gets its name when it is whole. An append writes behind the end of the file, syncs,
+ * and then replaces the header, 4096 bytes in one call. Before that the old file stands, after it
+ * the new one. */
 #include "io/rows/blocks_write.h"
 #include "engine/base/file.h"
 #include "engine/base/hash.h"

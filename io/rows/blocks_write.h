@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks_write.h: makes a block file, or blocks in memory, from packed blocks (blocks_pack.h),
- * which are put in order. Nothing is at the path before finish, except with append, where the old
+ * which it puts in order. Nothing is at the path before finish, except with append, where the old
  * content stays readable until then. */
 #ifndef GY_BLOCKS_WRITE_H
 #define GY_BLOCKS_WRITE_H

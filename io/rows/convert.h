@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* convert.h: text files of rows become a file of blocks (blocks.h), once, by all threads: a thread
- * takes a piece of whole lines at a time, and blocks are written in the order of the text, so that
- * the result does not depend on the threads. Strict: the first line that is not of the format ends
- * it with file, line and column. Lenient: what can be read without doubt is mended and counted;
- * nothing is dropped silently. */
+/* convert.h: turns text files of rows into a file of blocks (blocks.h), once, by all threads. A
+ * thread takes a piece of whole lines at a time, and blocks are written in the order of the text.
+ * So the result does not depend on the threads. Strict: the first line that is not of the format
+ * ends it with file, line and column. Lenient: what can be read without doubt is mended and
+ * counted; nothing is dropped silently. gyre_glm_convert and training on text call it. */
 #ifndef GY_CONVERT_H
 #define GY_CONVERT_H
 #include "engine/base/mem.h"

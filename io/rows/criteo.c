@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Criteo's click logs: a label, 13 integers and 26 words a line, separated by tabs, or by commas
- * with an id before the label and a line of names. Everything becomes a word: an integer v above 2
- * the whole part of ln(v)^2, another one SP and itself, a missing one nothing. A feature is the
- * hash of field and word, so that every row has 39 ids of value 1. Two whose hashes are equal
- * become one, which is counted. */
+/* criteo.c: Criteo's click logs. A line has a label, 13 integers and 26 words, separated by tabs.
+ * With commas an id precedes the label, and the file begins with a line of names. Everything
+ * becomes a word: an integer v above 2 the whole part of ln(v)^2, another one SP and itself, a
+ * missing one nothing. A feature is the hash of field and word, so every row has 39 ids of value 1.
+ * Two whose hashes are equal become one, which is counted. */
 #include "io/rows/rows_text.h"
 
 #define CRITEO_INTEGERS 13

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Text to blocks in rounds. In one round, side by side: the next pieces of text are dealt, those
- * dealt before are read, parsed and summed up, shares of the blocks cut before are packed, those
- * packed before are written. Between rounds one thread cuts the parsed rows into blocks. Where a
- * piece or a round ends decides nothing about the blocks, so that the file has the same bytes with
- * any number of threads. Memory is that of a piece of text a thread, and of the rows of the blocks
- * between two rounds. */
+/* rows_convert.c: turns text into blocks in rounds. One round does four things at once. It deals
+ * the next pieces of text, and reads, parses and sums up those dealt before. It packs shares of the
+ * blocks cut before, and writes those packed before. Between rounds one thread cuts the parsed rows
+ * into blocks. The ends of pieces and rounds decide nothing about the blocks, so the file has the
+ * same bytes with any number of threads. Memory is a piece of text a thread, and the rows of the
+ * blocks between two rounds. */
 #include "engine/base/file.h"
 #include "io/rows/blocks_write.h"
 #include "io/rows/rows_text.h"

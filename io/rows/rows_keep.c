@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of pieces in memory. A thread parses every piece into the same room, which has place for
- * whatever so much text can become and stays in a cache. What did become of it is copied to slabs
- * of large pages, close together, and values that are all the same are left out. A slab is used
- * again when the rows of all its pieces have gone. */
+/* rows_keep.c: keeps rows of pieces in memory. A thread parses every piece into the same arrays,
+ * which have place for whatever so much text can become and stay in a cache. The rows that it
+ * became are copied to slabs of large pages, close together; values that are all the same are left
+ * out. A slab is used again when the rows of all its pieces have gone. */
 #include "io/rows/rows_text.h"
 
 #define KEEP_SLAB ((size_t)4 << 20) /* bytes; the first one of few rows is smaller */

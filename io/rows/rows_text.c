@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What parsers of rows share: sentences with a column, counts of what was mended, numbers, and
- * sorting a row. Numbers are exact: a mantissa below 2^53 with a power of ten up to 22 takes one
- * correctly rounded operation. With more digits an interval around the approximation decides
- * whether its float is certain. What is left goes to strtod. */
+/* rows_text.c: what parsers of rows share: sentences with a column, counts of mended faults,
+ * numbers, and sorting a row. Numbers are exact. A mantissa below 2^53 with a power of ten up to 22
+ * takes one correctly rounded operation. With more digits an interval around the approximation
+ * decides whether its float is certain. The rest goes to strtod. */
 #include "io/rows/rows_text.h"
 #include "engine/base/text.h"
 #include <float.h>

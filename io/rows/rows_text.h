@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* rows_text.h: what the text formats of sparse rows have in common, for the files of io/ alone.
- * Text comes in pieces of whole lines. A format parses a piece into rows on any thread, knowing
- * only what was learnt from the file's first line. The last byte of a piece's text is a newline,
- * and GY_ROWS_PAD bytes behind it can be read, so that a parser needs no look at the end: every
- * loop ends at a newline, and numbers are read by words. */
+/* rows_text.h: what the text formats of sparse rows share, for the files of io/ alone. A source
+ * cuts text into pieces of whole lines. A format parses a piece into rows on any thread; it knows
+ * only what the file's first line said. The last byte of a piece's text is a newline, and
+ * GY_ROWS_PAD bytes behind it can be read. So no loop tests for the end: each ends at a newline,
+ * and numbers are read a word of eight bytes at a time. */
 #ifndef GY_ROWS_TEXT_H
 #define GY_ROWS_TEXT_H
 #include "engine/base/file.h"
@@ -32,7 +32,8 @@ struct gy_rows_settings { /* of a whole conversion; read-only while it runs */
     uint64_t hash_seed;
     uint32_t features;     /* 0: any */
     uint32_t most;         /* then so many at most; UINT32_MAX: all that are read */
-    uint32_t *criteo_word; /* [GY_ROWS_CRITEO_TABLE] what an integer becomes, as text (criteo.c); NULL for other formats */
+    /* [GY_ROWS_CRITEO_TABLE] what an integer's text becomes (criteo.c); NULL for other formats */
+    uint32_t *criteo_word;
 };
 
 struct gy_rows_text { /* memory of text */
@@ -56,7 +57,8 @@ struct gy_rows_piece {
     int32_t rows;
     int64_t lines;
     const unsigned char *line; /* where the present line begins */
-    int64_t mend[GY_MEND_COUNT], mend_line[GY_MEND_COUNT]; /* how often, and the first one's line in this piece, from 0 */
+    /* how often, and the first one's line in this piece, from 0 */
+    int64_t mend[GY_MEND_COUNT], mend_line[GY_MEND_COUNT];
     int status;                /* the line that was being read then is number `lines`, from 0 */
     int64_t column;            /* from 1 */
     struct gy_error error;
@@ -71,7 +73,8 @@ struct gy_rows_format {
     const char *name, *about;
     int ones;         /* every value is 1 */
     int entry_bytes;  /* fewest bytes of text of an entry */
-    /* From the first line of a file, which ends at the newline at end. The sentence of a failure says what the line is; the caller adds the place. */
+    /* Reads a file's first line, whose newline is at end. The sentence of a failure says what the
+     * line is; the caller adds the place. */
     int (*look)(struct gy_rows_layout *layout, const struct gy_rows_settings *settings, const unsigned char *line, const unsigned char *end,
                 struct gy_error *err);
     /* 1: the line looks like this format. */
@@ -92,12 +95,13 @@ GY_INT const unsigned char *gy_rows_fail(struct gy_rows_piece *piece, const unsi
 GY_INT const unsigned char *gy_rows_fail_number(struct gy_rows_piece *piece, const unsigned char *at, const char *what);
 GY_INT void gy_rows_note(struct gy_rows_piece *piece, enum gy_rows_mend kind, int64_t count);
 GY_INT const char *gy_rows_mend_text(enum gy_rows_mend kind);
-/* The number of [+-]digits[.digits][e[+-]digits] at p, rounded to double and then to float; *end is behind it. NULL when there is none or it is not
- * finite. */
+/* Reads the number [+-]digits[.digits][e[+-]digits] at p, rounded to double and then to float.
+ * Returns the place behind it; NULL when there is no number or it is not finite. */
 GY_INT const unsigned char *gy_rows_real(const unsigned char *p, float *value);
 /* Digits at p; more than UINT64_MAX stays there. Returns the first character that is none. */
 GY_INT const unsigned char *gy_rows_count(const unsigned char *p, uint64_t *value);
-/* Sorts n entries by id and adds the values of equal ids (value NULL: they are dropped); returns how many are left. */
+/* Sorts n entries by id and adds the values of equal ids (value NULL: drops all but one). Returns
+ * how many are left. */
 GY_INT uint32_t gy_rows_tidy(uint32_t *id, float *value, uint32_t n);
 /* A blank line whose end is at p: p, or NULL where such a line is a failure. */
 GY_INT const unsigned char *gy_rows_blank_line(struct gy_rows_piece *piece, const unsigned char *p);
@@ -168,8 +172,8 @@ GY_INT int64_t gy_rows_source_total(const struct gy_rows_source *source); /* byt
 GY_INT int64_t gy_rows_source_done(const struct gy_rows_source *source);  /* of these, handed out */
 /* The beginning of the first file, as a piece's text; it stays until close. */
 GY_INT int gy_rows_source_peek(struct gy_rows_source *source, const unsigned char **text, size_t *bytes, struct gy_error *err);
-/* Fills in the place, file, first, layout of the next piece, and its text, which lies in `text` then, where that is to be read in turn: the
- * beginning of a file, and what comes out of a .gz file. *more 0: there is none. */
+/* Fills in place, file, first and layout of the next piece. At the beginning of a file, and in all
+ * of a .gz file, it also reads the piece's text into `text`. *more 0: there is no piece. */
 GY_INT int gy_rows_source_next(struct gy_rows_source *source, const struct gy_rows_settings *settings, struct gy_rows_piece *piece, struct gy_rows_text *text,
                                int *more, struct gy_error *err);
 /* Reads the text of a piece that has none yet. From any thread. */
@@ -184,7 +188,8 @@ struct gy_rows_keep {
     size_t count, bytes, entries, rows;
     struct gy_rows_slab *slabs, *slab, *empty; /* all; the one being filled; those without rows */
 };
-/* Arrays for all rows that the piece's text can have; they are those of the thread's next piece, too. */
+/* Gives the piece arrays for all rows that its text can have. The thread's next piece uses them
+ * again. */
 GY_INT int gy_rows_keep_room(struct gy_rows_keep *keep, struct gy_rows_piece *piece, const struct gy_alloc *alloc, struct gy_error *err);
 /* The piece's rows, which are summed up, get memory of their own. */
 GY_INT int gy_rows_keep(struct gy_rows_keep *keep, struct gy_rows_piece *piece, const struct gy_alloc *alloc, struct gy_error *err);
@@ -196,7 +201,8 @@ GY_INT void gy_rows_keep_close(struct gy_rows_keep *keep, const struct gy_alloc 
 struct gy_inflate;
 /* Of a .gz file of any number of members, which stays until close. */
 GY_INT int gy_inflate_open(struct gy_inflate **out, const struct gy_file *file, const struct gy_alloc *alloc, struct gy_error *err);
-/* The next bytes of its content, at most room; fewer only at the end. Checks each member's sum and length. */
+/* Reads the next bytes of its content, at most room; fewer only at the end. Checks each member's
+ * sum and length. */
 GY_INT int gy_inflate_read(struct gy_inflate *inflate, unsigned char *out, size_t room, size_t *got, struct gy_error *err);
 GY_INT uint64_t gy_inflate_taken(const struct gy_inflate *inflate); /* bytes of the file that are used up */
 GY_INT void gy_inflate_close(struct gy_inflate *inflate);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* svmlight's and libsvm's text, "label id:value id:value ... # comment", and libffm's, "label
- * field:id:value ...". Strict, ids rise within a svmlight line; those of libffm come in the order
- * of the fields and are sorted. Ids of svmlight count from 1, or from 0 where that was said;
- * libffm's are taken as they are. The fields of libffm are checked and left out: a linear model has
- * no use for them. */
+/* svmlight.c: the text of svmlight and libsvm, "label id:value id:value ... # comment", and
+ * libffm's, "label field:id:value ...". Strict, ids rise within a svmlight line; those of libffm
+ * come in the order of the fields and are sorted. Ids of svmlight count from 1, or from 0 where the
+ * caller says so; libffm's are taken as they are. The fields of libffm are checked and left out: a
+ * linear model has no use for them. */
 #include "io/rows/rows_text.h"
 
 struct svm_place { /* where a row's entries go, and what was seen on the way */

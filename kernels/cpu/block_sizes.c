@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of block sizes. The first row that fits an op and says a size gives it, so rows go from
- * the narrow to the wide. A row has the source of its numbers. What is measured on another machine
- * (`gyre tune`) comes before the table. */
+/* block_sizes.c: the table of block sizes. The first row that fits an op and has a size gives it,
+ * so narrow rows precede wide ones. A row has the source of its numbers. Sizes measured on the
+ * machine itself (`gyre tune`) come before the table. */
 #include "kernels/cpu/block_sizes.h"
 
 enum blocks_class { BLOCKS_ANY, BLOCKS_1X1 /* filters of one tap */, BLOCKS_TAPS /* of several */ };

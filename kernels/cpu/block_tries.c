@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Block sizes worth trying for an op, from a table of values by driver to a list. `gyre tune` asks,
- * through the backend's lab; training does without, and so do builds with GY_NO_TUNING. Unless any
- * order of sums is allowed, only such sizes are named as leave every bit of the result. */
+/* block_tries.c: lists block sizes to try for an op, from a table of values by driver. `gyre tune`
+ * asks through the backend's lab. Training does without, and so do builds with GY_NO_TUNING. Unless
+ * any order of sums is allowed, the list has only sizes that leave every bit of the result. */
 #include "kernels/cpu/block_sizes.h"
 
 #ifndef GY_NO_TUNING

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution forward and data gradient: weights are packed into panels, then tiles (strip of
- * pixels x group of panels) run the micro-kernel. Inside a tile, pointers to the input rows are
- * laid out once for each slice of the reduction. Then every panel meets every register tile of the
- * strip. With the last slice the micro-kernel takes statistics and rounds while sums are in
- * registers, if it can. Else sums are left in the cache, and it is done there. */
+/* conv.c: convolution forward and data gradient. It packs weights into panels, then runs the
+ * micro-kernel on tiles: a strip of pixels x a group of panels. Inside a tile it lays out pointers
+ * to input rows once for each slice of the reduction. Then every panel meets every register tile of
+ * the strip. With the last slice the micro-kernel takes statistics and rounds while sums are in
+ * registers, if it can. Otherwise the driver does both on sums in the cache. */
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"
 #include "kernels/cpu/elementwise.h"

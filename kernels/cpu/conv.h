@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conv.h: what all ways of convolution share: the epilogue forward, the gradient of the bias. */
+/* conv.h: what all convolution drivers share: the forward epilogue and the bias's gradient. */
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
 #include "kernels/cpu/cpu_context.h"

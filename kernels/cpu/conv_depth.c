@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Depthwise convolution: nothing is summed over channels, so channels lie in vectors and each pixel
- * sums its taps. Filters are turned to [tap][channel] first. A tile is a run of pixels; for each
- * pixel only taps inside the image are listed. */
+/* conv_depth.c: depthwise convolution. Nothing is summed over channels, so channels lie in vectors
+ * and each pixel sums its taps. Filters are transposed to [tap][channel] first. A tile is a run of
+ * pixels; each pixel lists only taps inside the image. */
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"
 #include "kernels/cpu/norm.h"

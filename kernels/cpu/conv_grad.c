@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Weight gradient: for a block of output channels k and input channels c, sums over pixels of
- * dy[pixel][k] * x[pixel at a tap][c]. A tile owns a block of dw that stays near the core for all
- * taps, and walks strips of pixels. Per strip and tap only pixels with an input are listed. When dw
- * is small and the image large, pixels are split over tiles too; the parts are then added in a
+/* conv_grad.c: weight gradient. For a block of output channels k and input channels c it sums over
+ * pixels dy[pixel][k] * x[pixel at a tap][c]. A tile owns a block of dw that stays near the core
+ * for all taps, and walks strips of pixels. Each strip and tap lists only pixels with an input.
+ * When dw is small and the image large, pixels are split over tiles, too; parts are added in a
  * fixed order.
  *
- * Rows of dy are read where they lie, or first copied into panels of a register tile's rows, or row
- * by row. As they lie, many channels' rows meet in a few sets of the caches.
+ * Rows of dy are read where they lie, or first copied into panels of a register tile's rows, or
+ * copied row by row. As they lie, rows of many channels share a few sets of the caches.
  *
  * bf16: where the processor multiplies pairs, pixels are taken two by two. The panel of x and the
  * rows of dy are interleaved as they are gathered. Otherwise both are widened as they are gathered.
  *
- * With few channels, whole patches of lines take part, so vectors are full. A line is copied once,
- * of bf16 as pairs of each value and the next pixel's. Where output channels are whole panels of
- * the widest kind, vectors run over them instead. Then rows of a register tile are values of the
- * patches, and the block of dw is transposed at the end. */
+ * With few channels, whole patches of lines take part, so vectors are full. A line is copied once;
+ * in bf16 as pairs of each value and the next pixel's. Where output channels are whole panels of
+ * the widest kind, vectors run over them instead. Then the rows of a register tile are values of
+ * the patches, and the block of dw is transposed at the end. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"

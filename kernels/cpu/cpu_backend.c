@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU as a backend. Device memory is host memory. The queue is always empty, because run
- * returns when the work is done. The table in drivers.c has the ops' drivers. */
+/* cpu_backend.c: the CPU as a backend. Device memory is host memory. The queue is always empty: run
+ * returns when its work is done. drivers.c has the drivers of ops. */
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "kernels/backend.h"

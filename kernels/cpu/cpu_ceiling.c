@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What this machine can do at most, with all threads of the backend at once: multiply-adds in
- * registers, and bytes to and from memory and the last cache. The loops use the vectors of the
- * kernel set, so a masked set is held against its own peak. A figure is the best of many short
- * turns: on a busy machine one of them runs alone. */
+/* cpu_ceiling.c: measures what this machine can do at most with all threads of the backend. It
+ * counts multiply-adds in registers, and bytes to and from memory and the last cache. The loops use
+ * the vectors of the kernel set, so a masked set is held against its own peak. A figure is the best
+ * of many short turns: on a busy machine one of them runs undisturbed. */
 #include "kernels/cpu/cpu_ceiling.h"
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu_context.h: a CPU backend as its drivers see it, and what they share: places in activations of
- * either type, memory of plans, scratch in pieces, even tiles. A driver is a row of drivers.c:
- * ..._plan derives once, in prepare, what the op's shape decides; ..._run reads that and works with
- * all threads. Whatever derives asks for a planner. run has none, and its struct gy_cpu is const,
- * so it can derive nothing. */
+/* cpu_context.h: a CPU backend as its drivers see it, and what they share. That is: places in
+ * activations of either type, memory of plans, scratch in pieces, even tiles. A driver is a row of
+ * drivers.c. Its ..._plan derives once, in prepare, what the op's shape decides; ..._run reads that
+ * and works with all threads. Whatever derives takes a planner. run has none, and its struct gy_cpu
+ * is const, so it can derive nothing. */
 #ifndef GY_CPU_CPU_H
 #define GY_CPU_CPU_H
 #include "engine/base/mem.h"
@@ -25,7 +25,8 @@ struct gy_cpu {
 struct gy_planner {
     struct gy_cpu *cpu;
     struct gy_arena *arena;
-    void (*prepare)(struct gy_planner *planner, struct gy_op *op); /* an op inside the one that is planned */
+    /* of an op inside the planned one */
+    void (*prepare)(struct gy_planner *planner, struct gy_op *op);
     int full; /* the arena had no memory: the plan is not whole */
 };
 /* Zeroed memory of a plan, for as long as the op lives; NULL: none is left. */
@@ -47,8 +48,8 @@ static inline void *gy_cpu_out(void *base, int64_t i, int dtype)
     return !base ? NULL : (unsigned char *)base + i * (dtype == GY_F32 ? 4 : 2);
 }
 
-/* Scratch cut into pieces before its address is known: a struct of pointers, made as if scratch began at address 0, is
- * the layout, and gy_scratch_move gives it the address. */
+/* Cuts scratch into pieces before its address is known. The layout is a struct of pointers, made as
+ * if scratch began at address 0; gy_scratch_move adds the address. */
 static inline void *gy_scratch_take(size_t *used, size_t count, size_t elem_bytes)
 {
     void *const at = (void *)(uintptr_t)*used;
@@ -66,8 +67,8 @@ static inline void gy_scratch_move(void *pieces, size_t bytes, const void *base)
     }
 }
 
-/* Rows cut into as few tiles of at most `most` as there may be, as even as can be: tile i begins at rows * i / tiles, found without a
- * division a tile. */
+/* Rows cut into the fewest tiles of at most `most` rows, as even as possible. Tile i begins at rows
+ * * i / tiles, found without a division a tile. */
 struct gy_even {
     int64_t tiles, at, each, rest, carry;
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* driver.h: a CPU driver, and the functions of all of them, which the table of drivers.c names. The
- * call prepare takes the cheapest driver that fits an op and has it make its plan, once; run calls
- * it. A new driver is a row of drivers.c:
- *     {"depthwise", GY_OP_CONV, DRIVER_F32, driver_depth, NULL, gy_cpu_depth_plan, gy_cpu_depth_run, 0} */
+/* driver.h: a CPU driver, and the functions of all of them, which the table of drivers.c names.
+ * prepare takes the cheapest driver that fits an op and has it make its plan, once; run calls it. A
+ * new driver is a row of drivers.c:
+ *     {"depthwise", GY_OP_CONV, DRIVER_F32, driver_depth, NULL,
+ *      gy_cpu_depth_plan, gy_cpu_depth_run, 0} */
 #ifndef GY_CPU_DRIVER_H
 #define GY_CPU_DRIVER_H
 #include "kernels/cpu/cpu_context.h"

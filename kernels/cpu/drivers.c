@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of CPU drivers, from ops to the functions that plan and run them. Of the rows that fit,
- * the cheapest is taken, the first of equals. What no row fits runs the reference, sample by sample
- * in parallel where samples are independent. An op on bf16 that no such driver fits is widened. Set
- * "ref" has references alone. */
+/* drivers.c: the table of CPU drivers, from ops to the functions that plan and run them. prepare
+ * takes the cheapest row that fits, the first of equals. Without such a row the reference runs,
+ * sample by sample in parallel where samples are independent. An op on bf16 that no row fits is
+ * widened. The set "ref" has references alone. */
 #include "kernels/cpu/driver.h"
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/elementwise.h"

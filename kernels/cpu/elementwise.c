@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that meet every element once: activations, sums of branches, and their gradients. Tensors are cut into flat
- * pieces. ReLU and ReLU6 are clamps and go through the vector kernels; sigmoid, tanh and leaky are plain loops. */
+/* elementwise.c: ops that meet every element once: activations, sums of branches, their gradients.
+ * It cuts tensors into flat pieces. ReLU and ReLU6 are clamps, done by vector kernels; sigmoid,
+ * tanh and leaky are plain loops. */
 #include "engine/base/half.h"
 #include "engine/base/rng.h"
 #include "kernels/cpu/elementwise.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch norm as passes over rows (pixels) of channels, each once over memory. Rows are cut into
- * fixed parts. A part leaves its sums in scratch, and parts are joined in a fixed order.
+/* norm.c: batch norm as passes over rows (pixels) of channels, each once over memory. Rows are cut
+ * into fixed parts. A part leaves its sums in scratch; parts are joined in a fixed order.
  * Activations are float or bf16. */
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Pooling, a row of output pixels (or, backward, of input pixels) a tile. Backward passes gather:
- * each input pixel asks the windows that hold it. Both ways a pixel meets a rectangle, of cells or
- * of windows, so that the kernels see only that. What it meets along a row is the same in every
- * row. */
+/* pool.c: pooling; a tile is a row of output pixels, or backward of input pixels. Backward passes
+ * gather: each input pixel reads the windows that hold it. So both ways a pixel meets a rectangle,
+ * of cells or of windows. Along a row it meets the same in every row. */
 #include "kernels/cpu/driver.h"
 
 #define POOL_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Geometry of convolution products: the two views (forward, a class of the data gradient), how
- * their work is cut, and each (output pixel, tap)'s input pixel. */
+/* product.c: geometry of convolution products: both views (forward, a class of the data gradient),
+ * the cut of their work, each (output pixel, tap)'s input pixel. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/product.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* product.h: the geometry of convolution products. Forward and data gradient are one product seen
- * from two sides: a grid of output pixels, a list of filter taps, and for each (pixel, tap) one
- * input pixel or none. Along one axis the input coordinate is always grid * in_step + off0 + tap *
- * off_step, so an axis is eleven integers. The data gradient of a strided convolution is cut into
- * classes of equal remainder. Each has this form with step 1, so no inserted zeros are multiplied.
+/* product.h: the geometry of convolution products. Forward and data gradient are two views of one
+ * product of output pixels and filter taps. Each (pixel, tap) has one input pixel or none. Along
+ * one axis the input coordinate is always grid * in_step + off0 + tap * off_step, so an axis is
+ * eleven integers. The data gradient of a strided convolution is cut into classes of equal
+ * remainder. Each has this form with step 1, so no inserted zeros are multiplied.
  *
  * Work is cut by shape alone: strips of pixels x groups of weight panels. The reduction (taps x
- * channels) is cut into slices whose panel stays near the core; sums wait in the output between
- * slices. */
+ * channels) is cut into slices whose panel stays near the core. Sums wait in the output between
+ * them. */
 #ifndef GY_CPU_PRODUCT_H
 #define GY_CPU_PRODUCT_H
 #include "kernels/cpu/cpu_context.h"

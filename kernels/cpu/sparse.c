@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A row costs a chain of dependent work: its score, the logit's Newton steps, the vector's change.
- * The next row's score waits on it wherever they share a feature. So everything beside that chain
- * is cheap or early. Exponentials are a polynomial without calls and branches. The first Newton
- * step needs none (sig(dual) is at hand). Rows, ids and weights are prefetched.
+/* sparse.c: the sweep of coordinate ascent. A row costs a chain of dependent work: its score, the
+ * logit's Newton steps, the vector's change. The next row's score waits for it wherever they share
+ * a feature. So everything beside that chain is cheap or early. Exponentials are a polynomial
+ * without calls and branches. The first Newton step needs none (sig(dual) is known). Rows, ids and
+ * weights are prefetched.
  *
  * Newton's method stops early. Where a row's number has nearly settled, one step is as good as
  * forty; the fixed point, t = -y z, is the same. */

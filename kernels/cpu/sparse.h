@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* sparse.h: what coordinate ascent does with rows of sparse features on a processor: a row's
- * features times a vector, and the sweep. It takes rows in a given order, solves each row's dual
- * number and moves the vector by it.
+ * features times a vector, and the sweep. The sweep takes rows in a given order, solves each row's
+ * dual number and moves the vector by it. engine/glm calls it.
  *
  * Gathered loads are scalar. Two or three loads a cycle are as fast as most processors' gather
- * instructions, and much faster than the others'. What counts is that the next row's numbers are on
- * their way before its turn. */
+ * instructions, and much faster than the others'. Speed depends on prefetching the next row's
+ * numbers before its turn. */
 #ifndef GY_CPU_SPARSE_H
 #define GY_CPU_SPARSE_H
 #include "kernels/glm_loss.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates of all parameters: spans are cut into pieces, a piece is a tile. Norms are summed a piece
- * at a time in double, then joined in their order. LAMB's step is made twice, for its norm and to
- * be taken. The arithmetic is the references'. */
+/* update.c: updates of all parameters. Spans are cut into pieces; a piece is a tile. Norms are
+ * summed a piece at a time in double, then joined in their order. LAMB's step is made twice: for
+ * its norm, and to be taken. The arithmetic is the references'. */
 #include "kernels/cpu/update.h"
 
 #define UPDATE_PIECE 16384

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops on bf16 that have only a float kernel: activations are widened into scratch, the float op
- * runs there, what it wrote is rounded back. Where samples are independent that happens a few
- * samples at a time, so that scratch stays in the caches; otherwise for the whole batch. Correct
- * everywhere, slower: what matters has a kernel of its own. */
+/* widen.c: ops on bf16 that have only a float kernel. Activations are widened into scratch, the
+ * float op runs there, its outputs are rounded back. Independent samples go a few at a time, so
+ * that scratch stays in the caches; otherwise the whole batch goes at once. This is correct
+ * everywhere but slower: ops that cost much have kernels of their own. */
 #include "kernels/cpu/driver.h"
 
 #define WIDE_FLOATS 524288 /* floats of scratch wanted for independent samples */

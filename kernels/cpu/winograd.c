@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution r x r, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2
- * multiplications where the direct way needs r^2 m^2. 3x3 filters need 4 times fewer with m = 4,
- * 5.4 with m = 7; 5x5 filters 6.25 with m = 4. Transformed, a tile is as many vectors of channels,
- * called points here. The convolution is one product [tiles x C] [C x K] for each point, by the
- * usual micro-kernel. A work item is a block of tiles times a group of weight panels. All this is
- * float: bf16 is widened by the transform of the inputs and rounded when outputs are written,
- * filters are not rounded.
+/* winograd.c: convolution r x r, forward and data gradient, by Winograd's F(m x m, r x r). That
+ * takes (m + r - 1)^2 multiplications where the direct way needs r^2 m^2. With m = 4 these are 4
+ * times fewer for 3x3 filters, 6.25 for 5x5; with m = 7 5.4 for 3x3. A transformed tile is (m + r -
+ * 1)^2 vectors of channels, called points here. The convolution is one product [tiles x C] [C x K]
+ * for each point, by the usual micro-kernel. A work item is a block of tiles times a group of
+ * weight panels. All this is float: the transform of the inputs widens bf16, writing outputs
+ * rounds, filters are not rounded.
  *
- * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters
- * are transformed beforehand. With one block only, they are so slice by slice and row by row of
- * points beside the products: none is needed twice. Where several items share a block, its tiles
- * are transformed beforehand too. */
+ * The data gradient is the same convolution with mirrored weights and padding r - 1 - pad. Filters
+ * are transformed beforehand. With one block only, they are transformed beside the products, slice
+ * by slice and row by row of points: none is needed twice. Tiles that several items share are
+ * transformed beforehand, too. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Weight gradient of convolutions by Winograd's way backward: for each point a sum over tiles of
- * outer products, [K x tiles] [tiles x C]. A work item owns a block of K x C of all points and
- * walks the tiles, a strip at a time. Where there are few blocks, tiles are split, too, and the
- * parts added in a fixed order. Where several blocks need the same tiles, these are transformed
- * beforehand, in rounds of as many splits as stay in the last cache. */
+/* winograd_grad.c: weight gradient of convolutions by Winograd's way backward: for each point a sum
+ * over tiles of outer products, [K x tiles] [tiles x C]. A work item owns a block of K x C of all
+ * points and walks the tiles, a strip at a time. With few blocks tiles are split, too, and the
+ * parts added in a fixed order. Tiles that several blocks need are transformed beforehand, in
+ * rounds of as many splits as stay in the last cache. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* api.h: the few declarations of CUDA's runtime, driver and NVRTC that Gyre uses, mirrored here, so
- * that no toolkit is needed to build; tests/t_cuda_api.c checks them against the toolkit's headers
- * where these are. Nothing is linked: load.c opens the libraries and fills the table. Names are
- * CUDA's own without the prefix (cudaMalloc is rt_malloc, cuLaunchKernel is dr_launch_kernel).
- * Ranges: runtime and NVRTC 11.8 to 13.x. */
+/* api.h: the declarations of CUDA's runtime, driver and NVRTC that Gyre uses, mirrored here. So no
+ * toolkit is needed to build; tests/t_cuda_api.c checks them against the toolkit's headers where
+ * these are. Nothing is linked: load.c opens the libraries and fills the table. Names are CUDA's
+ * own without the prefix (cudaMalloc is rt_malloc, cuLaunchKernel is dr_launch_kernel). Versions:
+ * runtime and NVRTC 11.8 to 13.x. */
 #ifndef GY_CUDA_API_H
 #define GY_CUDA_API_H
 #include "engine/base/base.h"

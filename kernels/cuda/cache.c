@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache folder and packs share one record: a head of fixed size with the key, sizes and the
- * SHA-256 of head and content, then the content. A pack is a mark and its records one after
- * another. Numbers are little-endian, as on every machine that has a GPU. */
+/* cache.c: the records of the cache folder and of packs. A record is a head of fixed size with the
+ * key, sizes and the SHA-256 of head and content, then the content. A pack is a mark and its
+ * records one after another. Numbers are little-endian, as on every machine that has a GPU. */
 #include "kernels/cuda/cache.h"
 #ifndef GY_NO_CUDA
 #include "engine/base/file.h"

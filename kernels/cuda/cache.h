@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.h: compiled kernels kept in files. A file of the cache folder is named by the SHA-256 of
- * everything that it was made of: the kernel's text and all headers, macros, architecture, compiler
- * and its version. It carries the SHA-256 of its own content, is written beside its place and
- * renamed, so that other processes see it whole or not at all. What does not verify counts as
+/* cache.h: compiled kernels kept in files; compile.c calls it. The name of a file in the cache
+ * folder is the SHA-256 of all that made it: kernel text and headers, macros, architecture,
+ * compiler version. The file carries the SHA-256 of its own content. It is written beside its place
+ * and renamed, so other processes see it whole or not at all. A file that does not verify counts as
  * absent. A pack is one file with many compiled kernels, for machines without NVRTC: its keys leave
  * the compiler out. */
 #ifndef GY_CUDA_CACHE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads do nothing but run the compiler; everything that allocates, logs or writes files happens
- * on the calling thread. Options are the same for every kernel: exact arithmetic, fused
- * multiply-add, no debug lines. The architecture is the real one (sm_XX), so that the result is
- * machine code and the driver has nothing left to compile. */
+/* compile.c: runs the compiler in threads that do nothing else; the calling thread allocates, logs
+ * and writes files. Options are the same for every kernel: exact arithmetic, fused multiply-add, no
+ * debug lines. The architecture is the real one (sm_XX), so that the result is machine code and the
+ * driver has nothing left to compile. */
 #include "kernels/cuda/compile.h"
 #ifndef GY_NO_CUDA
 #include "engine/base/clock.h"

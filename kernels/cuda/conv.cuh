@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* conv.cuh: what the convolution kernels share.
  *
- * Forward and data gradient are one product seen from two sides: a grid of output pixels, a list of filter taps, and
- * for each (pixel, tap) one input pixel or none. Along an axis the input coordinate is g * CV_STEP + off0 + j * CV_OFF
- * and the filter coordinate tap0 + j * CV_TAP, for grid pixel g and tap j. The data gradient of a strided convolution
- * is cut into classes of pixels with equal remainder, each of which has this form with step 1, so that nothing is
- * multiplied with inserted zeros; a class is one value of GY_BY. The reduction runs over taps outside and channels
- * inside, flattened to one index; a thread that loads walks along it without divisions.
+ * Forward and data gradient are two views of one product of output pixels and filter taps. Each
+ * pair of them has one input pixel or none. Grid pixel g and tap j have the input row g * CV_STEP_H
+ * + off0 + j * CV_OFF_H and the filter row tap0 + j * GY_TAP_H. Columns have _W likewise. The data
+ * gradient of a strided convolution is cut into classes of pixels with equal remainder. Each has
+ * this form with step 1, so no inserted zeros are multiplied; a class is one value of GY_BY. The
+ * reduction runs over taps outside and channels inside, flattened to one index. A thread that loads
+ * walks along it without divisions.
  *
- * GY_DIR: 0 forward, 1 data gradient, 2 weight gradient. From the row: GY_TAP_H, GY_TAP_W (1 for forward; the
- * gradient's: stride / gcd(stride, dilation)). CV_RED channels are summed, CV_OUT made, of one group (GY_BZ). */
+ * GY_DIR: 0 forward, 1 data gradient, 2 weight gradient. From the row: GY_TAP_H, GY_TAP_W (1 for
+ * forward; the gradient's: stride / gcd(stride, dilation)). CV_RED channels are summed, CV_OUT
+ * made, of one group (GY_BZ). */
 #ifndef GY_CONV_CUH
 #define GY_CONV_CUH
 

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution as an implicit matrix product on ordinary multiply-add units, for every architecture and type: all sums
- * are float. Forward and data gradient: rows are output pixels, columns output channels, the reduction is taps x
- * channels; nothing is laid out in memory, a tile gathers what it multiplies. Weight gradient: rows are output
- * channels, columns filter cells x channels, the reduction is the pixels, cut into GY_SLICES fixed slices whose sums
+/* conv_ffma.cu: convolution as an implicit matrix product on ordinary multiply-add units, for every
+ * architecture and type. All sums are float. Forward and data gradient: rows are output pixels,
+ * columns output channels, the reduction is taps x channels. Nothing is laid out in memory; a tile
+ * gathers what it multiplies. Weight gradient: rows are output channels, columns filter cells x
+ * channels, the reduction is the pixels. These are cut into GY_SLICES fixed slices whose sums
  * conv_sum adds in order.
  *
- * Version 1: explicit patches (conv_plain.cu). 2: gathered, one value a thread and load. 3: tiles of 128x128x8 with
- * 8x8 sums a thread, 16 bytes a load where channels divide by 4, since shared memory feeds 8x8 sums with 16 reads for
- * 64 multiply-adds. 4 (this): two buffers and loads one step ahead in registers, so that one barrier a step suffices;
- * tiles of 64x64x16 and 128x64x16 for few channels or pixels; a warp is 8 x 4 threads, so that both its reads of
- * shared memory are broadcasts.
+ *   1  explicit patches (conv_plain.cu)
+ *   2  gathered, one value a thread and load
+ *   3  tiles of 128x128x8 with 8x8 sums a thread, 16 bytes a load where channels divide by 4:
+ *      shared memory feeds 8x8 sums with 16 reads for 64 multiply-adds
+ *   4  (this) two buffers and loads one step ahead in registers, so that one barrier a step
+ *      suffices; tiles of 64x64x16 and 128x64x16 for few channels or pixels; a warp is 8 x 4
+ *      threads, so that both its reads of shared memory are broadcasts
  *
- * A block makes GY_BM x GY_BN values with 256 threads of GY_TM x GY_TN; GY_BK of the reduction a step. Shared
- * memory: two buffers of (BM + 4 + BN + 4) * BK floats; the 4 keep the stores of turned loads on different banks.
- * Tails: loads beyond the image, the channels or the reduction give zero, stores are checked. Grid: x tiles,
- * columns first, so that neighbours share input; y class of pixels (data gradient) or slice; z group. */
+ * A block makes GY_BM x GY_BN values with 256 threads of GY_TM x GY_TN; GY_BK of the reduction a
+ * step. Shared memory: two buffers of (BM + 4 + BN + 4) * BK floats; the 4 keep the stores of
+ * transposed loads on different banks. Tails: loads beyond the image, the channels or the reduction
+ * give zero, stores are checked. Grid: x tiles, columns first, so that neighbours share input; y
+ * class of pixels (data gradient) or slice; z group. */
 #include "prelude.cuh"
 #include "conv.cuh"
 

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution whose groups are so small that no matrix is worth building: depthwise, or a handful of channels a group.
- * Every value is summed directly; neighbouring threads have neighbouring channels, so that loads are wide and weights
- * stay near.
+/* conv_group.cu: convolution whose groups are so small that no matrix pays: depthwise, or a handful
+ * of channels a group. Every value is summed directly. Neighbouring threads have neighbouring
+ * channels, so that loads are wide and weights stay near.
  *
- * Version 1: one thread a value. 2 (this): a thread makes GR_VEC channels (4 of a depthwise one where channels divide
- * by 4, else 1) of GR_RUN neighbouring pixels of a row, so that a weight is fetched once for all of them. Bound by
- * memory.
+ *   1  one thread a value
+ *   2  (this) a thread makes GR_VEC channels of GR_RUN neighbouring pixels of a row, so that a
+ *      weight is fetched once for all of them. GR_VEC is 4 for a depthwise one whose channels
+ *      divide by 4, else 1. Bound by memory
  *
- * Forward and data gradient: no shared memory, one thread a run of pixels and vector of channels, channels first.
- * The data gradient asks of each tap whether the stride divides. Weight gradient: a block has 32 output channels
- * (lanes), one filter row and one channel of the group; its warps take every (threads / 32)-th pixel of a slice;
- * sums of the filter row stay in registers and are added over warps in order, over slices by conv_sum. With
- * statistics, 16-bit outputs leave their sums as floats in scratch too, of which a second launch takes them: blocks
- * of 32 channels and GY_STAT_PIXELS pixels. */
+ * Forward and data gradient: no shared memory, one thread a run of pixels and vector of channels,
+ * channels first. The data gradient asks of each tap whether the stride divides. Weight gradient: a
+ * block has 32 output channels (lanes), one filter row and one channel of the group. Its warps take
+ * every (threads / 32)-th pixel of a slice. Sums of the filter row stay in registers; they are
+ * added over warps in order, over slices by conv_sum. With statistics, 16-bit outputs also leave
+ * their sums as floats in scratch. A second launch takes statistics of these: blocks of 32 channels
+ * and GY_STAT_PIXELS pixels. */
 #include "prelude.cuh"
 #include "conv.cuh"
 

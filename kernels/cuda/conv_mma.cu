@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution as an implicit matrix product on matrix units (mma.sync): bf16 and f16 from sm_80 on (also for newer
- * cards that have no kernel of their own), f16 on sm_75 and, but for the weight gradient, sm_70. Sums are float.
- * Weights are rounded to 16 bits once a launch, into scratch.
+/* conv_mma.cu: convolution as an implicit matrix product on matrix units (mma.sync). It does bf16
+ * and f16 from sm_80 on, also on newer cards without a kernel of their own. It does f16 on sm_75
+ * and, except for the weight gradient, sm_70. Sums are float. Weights are rounded to 16 bits once a
+ * launch, into scratch.
  *
- * Version 1: conv_ffma.cu. 2: the same tiles multiplied by mma, loads in registers. 3: cp.async, three to four tiles
- * under way, so that nobody waits for memory; the copy writes zeros for padding, so the image's border costs nothing.
- * 4 (this): 16-byte chunks of shared memory lie swizzled: eight rows that ldmatrix reads at once are in different
- * banks, without padding; all of a lane's addresses are one offset and constants; outputs go through shared memory, so
- * that stores are 16 bytes wide.
+ *   1  conv_ffma.cu
+ *   2  the same tiles multiplied by mma, loads in registers
+ *   3  cp.async, three to four tiles in flight, so that no thread waits for memory. The copy writes
+ *      zeros for padding, so the image's border costs nothing
+ *   4  (this) 16-byte chunks of shared memory lie swizzled: eight rows that ldmatrix reads at once
+ *      are in different banks, without padding. All of a lane's addresses are one offset and
+ *      constants. Outputs go through shared memory, so that stores are 16 bytes wide
  *
- * A block makes GY_BM x GY_BN values, 32 of the reduction a step; its warps stand GY_WARPS_M x GY_WARPS_N, each makes
- * pieces of 16 x 8. Tiles lie one way or the other: by lines of 32 along the reduction ([row][32], chunk c of line r
- * at c ^ (r / 2 % 4)), or by lines of pixels or taps across it ([32][row], chunk c of line k at c ^ (k % 8), read
- * turned by ldmatrix.trans):
+ * A block makes GY_BM x GY_BN values, 32 of the reduction a step. Its warps stand GY_WARPS_M x
+ * GY_WARPS_N; each makes pieces of 16 x 8. Tiles lie along the reduction: lines of 32, [row][32],
+ * chunk c of line r at c ^ (r / 2 % 4). Or they lie across it: lines of pixels or taps, [32][row],
+ * chunk c of line k at c ^ (k % 8), transposed by ldmatrix.trans:
  *
- *                       A                                  B
- *   forward             x, gathered            along       weights [K][R S C]                along
- *   data gradient       dy, gathered           along       weights turned to [R S][K][C]     across
- *   weight gradient     dy [pixels][K]         across      x, gathered [pixels][R S C]       across
+ *                       A                              B
+ *   forward             x, gathered          along     weights [K][R S C]                 along
+ *   data gradient       dy, gathered         along     weights transposed to [R S][K][C]  across
+ *   weight gradient     dy [pixels][K]       across    x, gathered [pixels][R S C]        across
  *
- * Channels that do not divide by 8 are gathered one by one through registers; weights are padded when they are
- * rounded. Images of at most 4 channels and an even stride (a stem) are copied first, with their border and 4
- * channels a pixel (GY_LINES): then a filter row of an output pixel is one line of memory that begins on 16 bytes,
- * and copies itself; the reduction has R lines of 4 S numbers, rounded up to 32. Shared memory: GY_STAGES * (BM +
- * BN) * 64 bytes, or the output tile if that is more. Tails: copies of zero bytes, checked stores. Grid: as
- * conv_ffma.cu, without groups. */
+ * Channels that do not divide by 8 are gathered one by one through registers; weights are padded
+ * when they are rounded. Images of at most 4 channels and an even stride (a stem) are first copied,
+ * with their border and 4 channels a pixel (GY_LINES). Then a filter row of an output pixel is one
+ * line of memory that begins on 16 bytes, and copies itself. The reduction has R lines of 4 S
+ * numbers, rounded up to 32. Shared memory: GY_STAGES * (BM + BN) * 64 bytes, or the output tile if
+ * that is more. Tails: copies of zero bytes, checked stores. Grid: as conv_ffma.cu, without
+ * groups. */
 #include "prelude.cuh"
 #include "conv.cuh"
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution to be read: patches are laid out in memory (im2col), then multiplied as plain matrices. Every other
- * convolution kernel is this one with the patches made on the fly.
+/* conv_plain.cu: convolution to be read: patches are laid out in memory (im2col), then multiplied
+ * as plain matrices. Every other convolution kernel is this one with the patches made on the fly.
  *
- * With M = N * P * Q pixels, V = R * S * C/groups values of a patch, and K/groups output channels, for each group:
- *   forward          patches[M][V] = gather(x);  sums[M][K] = patches * w[K][V]^T + bias; statistics; then y
- *   data gradient    patches[M][V] = dy[M][K] * w[K][V];  dx = each pixel's sum over the patches that hold it
+ * M = N * P * Q pixels, V = R * S * C/groups values of a patch, K/groups output channels; for each
+ * group:
+ *   forward          patches[M][V] = gather(x);  sums[M][K] = patches * w[K][V]^T + bias;
+ *                    statistics; then y
+ *   data gradient    patches[M][V] = dy[M][K] * w[K][V];  dx = sums over the patches of a pixel
  *   weight gradient  patches[M][V] = gather(x);  dw[K][V] = dy[M][K]^T * patches
  *
- * One thread makes one value of a product; a block of 16 x 16 threads shares 16 x 16 tiles of both factors, so that
- * each value is fetched once a block and not once a thread. Shared memory: two tiles, a column of padding against
- * bank conflicts. Tails: tiles are filled with zeros, stores are checked. Patches are floats in scratch: the
- * largest of all variants, chosen only by name. */
+ * One thread makes one value of a product. Blocks of 16 x 16 threads share 16 x 16 tiles of both
+ * factors. So each value is fetched once a block, not once a thread. Shared memory: two tiles, a
+ * column of padding against bank conflicts. Tails: tiles are filled with zeros, stores are checked.
+ * Patches are floats in scratch: the largest of all variants, chosen only by name. */
 #include "prelude.cuh"
 #include "conv.cuh"
 

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution as an implicit matrix product on sm_90a's warp-group units: bf16 and f16, sums in float. The copy engine
- * gathers: an im2col box is 64 channels of 128 neighbouring output pixels at one filter tap, zeros outside the image,
- * so that no thread computes addresses.
+/* conv_wgmma.cu: convolution as an implicit matrix product on sm_90a's warp-group units: bf16 and
+ * f16, sums in float. The copy engine gathers, so no thread computes addresses. An im2col box is 64
+ * channels of 128 neighbouring output pixels at one filter tap, zeros outside the image.
  *
- * Version 1: conv_mma.cu. 2 (this): one thread issues bulk copies into a ring of GY_STAGES tiles, two warp groups
- * multiply 64 rows each with wgmma out of shared memory, and hand tiles back by counting barriers; blocks stay and
- * take tile after tile, so that the next tile's copies run while the last one is finished; registers move from the
- * group that copies to those that multiply.
+ *   1  conv_mma.cu
+ *   2  (this) one thread issues bulk copies into a ring of GY_STAGES tiles. Two warp groups
+ *      multiply 64 rows each with wgmma out of shared memory, and return tiles by counting
+ *      barriers. Blocks stay and take tile after tile: the next tile's copies run while the last
+ *      one is finished. Registers move from the group that copies to those that multiply
  *
- *                       A                                       B
- *   forward             x by im2col [128 pixels][64 channels]   weights [K][R S][C rounded up to 64]
- *   data gradient       dy by im2col, taps in reverse           weights turned [C][R S][K rounded up to 64]
- *   weight gradient     dy [64 pixels][2 x 64 channels]     x by im2col [64 pixels][64 channels], a box for 64 columns
+ *                    A                              B
+ *   forward          x by im2col [128 pixels]       weights [K][R S][C rounded up to 64]
+ *                    [64 channels]
+ *   data gradient    dy by im2col, taps in reverse  weights transposed [C][R S][K rounded up to 64]
+ *   weight gradient  dy [64 pixels]                 x by im2col [64 pixels][64 channels],
+ *                    [2 x 64 channels]              a box for 64 columns
  *
- * So forward and data gradient are one kernel on other weights, which are rounded, padded and turned once a launch.
- * The weight gradient's operands lie with the reduction outside; wgmma turns them. All boxes have rows of 128 bytes,
- * swizzled. A 1x1 convolution of stride 1 is a plain product: its boxes are rectangles.
+ * So forward and data gradient are one kernel on other weights, which are rounded, padded and
+ * transposed once a launch. The weight gradient's operands lie with the reduction outside; wgmma
+ * transposes them. All boxes have rows of 128 bytes, swizzled. A 1x1 convolution of stride 1 is a
+ * plain product: its boxes are rectangles.
  *
- * A block: 3 warp groups, tiles of GY_BM x GY_BN, 64 of the reduction a step. GY_BM is 128; or 64 in a
- * weight gradient of few filters: then both groups have all rows, each takes half of every step, and
- * their sums are parts of their own. Shared memory: GY_STAGES * (BM + BN) * 128 bytes, two output tiles
- * of 64 rows, statistics of 8 warps, barriers. Tails: boxes bring zeros, stores are checked. Grid: x
- * blocks over tiles, columns first; forward and data gradient as many as multiprocessors, which orders
- * no sum; weight gradient: y slices. */
+ * A block: 3 warp groups, tiles of GY_BM x GY_BN, 64 of the reduction a step. GY_BM is 128, or 64
+ * in a weight gradient of few filters. Then both groups have all rows, each takes half of every
+ * step, and their sums are parts of their own. Shared memory: GY_STAGES * (BM + BN) * 128 bytes,
+ * two output tiles of 64 rows, statistics of 8 warps, barriers. Tails: boxes bring zeros, stores
+ * are checked. Grid: x blocks over tiles, columns first. Forward and data gradient have as many as
+ * multiprocessors, which orders no sum; the weight gradient has y slices. */
 #include "prelude.cuh"
 #include "conv.cuh"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks into plans and units. Registers, stack and spills are what the compiler's log says. How
- * many threads of a block fit a multiprocessor follows from them (CUDA C Programming Guide, compute
- * capabilities). */
+/* cuda_list.c: reads plans and units. Registers, stack and spills are those of the compiler's log.
+ * How many threads of a block fit a multiprocessor follows from them (CUDA C Programming Guide,
+ * compute capabilities). */
 #include "engine/base/hash.h"
 #include "kernels/cuda/cuda_list.h"
 #include "kernels/cuda/plans.h"

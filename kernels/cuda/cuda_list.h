@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda_list.h: what the CUDA backend would launch for a prepared op, and what the compiler made of
- * it: for people and for packs. */
+ * it. 'gyre kernels' prints and packs it; checkpoints note its hashes. */
 #ifndef GY_CUDA_LIST_H
 #define GY_CUDA_LIST_H
 #include "kernels/backend.h"

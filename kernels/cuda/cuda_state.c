@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What every part of the CUDA backend does: it keeps the first error, chooses the device for the
- * calling thread, and sends what changes per step. */
+/* cuda_state.c: what every part of the CUDA backend does. It keeps the first error, chooses the
+ * device for the calling thread, and sends what changes per step. */
 #include "kernels/cuda/cuda_state.h"
 #ifndef GY_NO_CUDA
 

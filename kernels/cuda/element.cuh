@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* element.cuh: activations in memory are f32, bf16 or f16; kernels compute in float. Which one is GY_DTYPE of the variant.
- * Included by both preludes. */
+/* element.cuh: loads and stores activations. In memory they are f32, bf16 or f16, as the variant's
+ * GY_DTYPE says; kernels compute in float. Both preludes include it. */
 #if GY_DTYPE == 0
 typedef float gy_t;
 #define GY_T_BYTES 4

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that go element by element: input, activation, addition, dropout; and moves of channels: concat, shortcut.
+/* flat.cu: ops that go element by element: input, activation, addition, dropout; and moves of
+ * channels: concat, shortcut.
  *
- * Idea: a tensor is a line of GY_ITEMS elements, whatever its shape. These ops are bound by memory alone, so that all that
- * counts is 16 bytes an access and enough of them in flight.
+ * Idea: a tensor is a line of GY_ITEMS elements, whatever its shape. Memory alone bounds these ops:
+ * only 16 bytes an access, and enough of them in flight, count.
  *
- *   1  one element a thread                        2 or 4 bytes an access, the load and store units are the limit
- *   2  GY_VEC elements a thread (16 bytes)         a quarter or an eighth of the instructions
- *   3  GY_PER such vectors a thread, GY_THREADS vectors apart, all loaded before the first is stored: more bytes in
- *      flight for a warp. GY_PER is 4 for large tensors and 1 for small ones, which would not fill the device.   (this one)
+ *   1  one element a thread: 2 or 4 bytes an access, so load and store units are the limit
+ *   2  GY_VEC elements a thread (16 bytes): a quarter or an eighth of the instructions
+ *   3  (this one) GY_PER such vectors a thread, GY_THREADS vectors apart, all loaded before the
+ *      first is stored: more bytes in flight for a warp. GY_PER is 4 for large tensors and 1 for
+ *      small ones, which would not fill the device
  *
- * Block: GY_THREADS (256) threads in a line, GY_THREADS * GY_VEC * GY_PER elements. Grid: as many as the tensor has.
- * Shared memory: none. Alignment: tensors start on 64 bytes. Tails: the last vector may be cut, its elements go one by
- * one. Moves of channels have no tail: GY_VEC divides every count of channels there.
- * In place (outputs over inputs): a thread reads all its elements before it writes the first, and nobody else reads them.
- * The variant names one part: FLAT_INPUT, FLAT_ACT, FLAT_ACT_BWD, FLAT_ADD, FLAT_ADD_BWD, FLAT_DROPOUT, FLAT_CONCAT,
+ * Block: GY_THREADS (256) threads in a line, GY_THREADS * GY_VEC * GY_PER elements. Grid: as many
+ * as the tensor has. Shared memory: none. Alignment: tensors start on 64 bytes. Tails: the last
+ * vector may be cut, its elements go one by one. Moves of channels have no tail: GY_VEC divides
+ * every count of channels there. In place (outputs over inputs): a thread reads all its elements
+ * before it writes the first, and no other thread reads them. The variant names one part:
+ * FLAT_INPUT, FLAT_ACT, FLAT_ACT_BWD, FLAT_ADD, FLAT_ADD_BWD, FLAT_DROPOUT, FLAT_CONCAT,
  * FLAT_CONCAT_BWD, FLAT_SHORTCUT, FLAT_SHORTCUT_BWD. */
 #include "prelude.cuh"
 

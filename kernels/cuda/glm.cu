@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* Linear models: coordinate steps in the dual, scores, sums for the duality gap.
+/* glm.cu: linear models: coordinate steps in the dual, scores, sums for the duality gap.
  *
- * Idea: asynchronous stochastic dual coordinate ascent (Parnell and others, "Large-scale stochastic learning using GPUs", 2017), parallel
- * twice. Inside a row: lanes add up value * w[id], one of them solves the row's own problem (glm_loss.h, the host's very functions), all put
- * the change into w. Among rows: GY_GX blocks of warps go on at the same time, each sees what the others have added so far. What they have
- * not yet added makes steps too long; the damping factor s in q = s |x|^2 / l2 makes them shorter.
+ * Idea: asynchronous stochastic dual coordinate ascent (Parnell and others, "Large-scale stochastic
+ * learning using GPUs", 2017), parallel twice. Inside a row lanes add up value * w[id]. One of them
+ * solves the row's own problem (glm_loss.h, the host's functions). All put the change into w. Among
+ * rows GY_GX blocks of warps run at once; each sees what the others have added so far. What they
+ * have not yet added makes steps too long. The damping factor s in q = s |x|^2 / l2 makes them
+ * shorter.
  *
- *   1  a block a row                                   of Criteo's 39 entries a row, 217 of 256 lanes have none; two barriers a row
- *   2  a warp a row of up to GY_GLM_LONG entries, without any barrier; a block a longer one.   (this one)
+ *   1  a block a row   of Criteo's 39 entries a row, 217 of 256 lanes have none; two barriers a row
+ *   2  (this one) a warp a row of up to GY_GLM_LONG entries, without any barrier; a block a longer
+ *      one
  *
- * w is read by gy_load_live, past the caches that other multiprocessors do not see, and written by gy_atomic_add alone. Each row is visited
- * once, in an order that is computed: glm_permute is a bijection of [0, n) without a table, the host's gy_rng_permute. A lane
- * computes one place of the order, so a warp has 32 for the price of one.
+ * gy_load_live reads w past the caches that other multiprocessors do not see; gy_atomic_add alone
+ * writes it. Each row is visited once, in a computed order: glm_permute is a bijection of [0, n)
+ * without a table, the host's gy_rng_permute. A lane computes one place of the order, so a warp has
+ * 32 for the price of one.
  *
- * Not the same bits each time: whose addition comes first is open. With one warp it is not, and the order is the host's.
- * Sums (losses, conjugates, squares) are in double, GLM_PARTS blocks that add equal strides, then one block; always the same order.
+ * Bits differ from run to run: the order of additions is open. With one warp it is fixed, and the
+ * order is the host's. Sums (losses, conjugates, squares) are in double, GLM_PARTS blocks that add
+ * equal strides, then one block; always the same order.
  *
- * Block: GY_THREADS, a multiple of 32. Shared memory: two doubles a thread. Alignment: windows on 16 bytes. Tails: by the loops.
- * struct gy_uniform is read so: seed and step name the order, lr is 1 / l2, loss_scale is s, bias1 the bias's value, bias2 l1 / l2.
- * GLM_LOSS is the symbol of a loss, as in names of its functions, GLM_STREAM of random numbers. */
+ * Block: GY_THREADS, a multiple of 32. Shared memory: two doubles a thread. Alignment: windows on
+ * 16 bytes. Tails: by the loops. Fields of struct gy_uniform: seed and step name the order, lr is 1
+ * / l2, loss_scale is s, bias1 the bias's value, bias2 l1 / l2. GLM_LOSS is the symbol of a loss,
+ * as in names of its functions, GLM_STREAM of random numbers. */
 #include "prelude.cuh"
 #include "philox.cuh"
 

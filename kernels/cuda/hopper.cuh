@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* hopper.cuh: words of the dialect that only sm_90a has; prelude.cuh includes it there. Like that file it exists twice: here in
- * inline PTX, and for the emulator in C. Blocks are not clustered.
+/* hopper.cuh: words of the dialect that only sm_90a has; prelude.cuh includes it there. Like that
+ * file it exists twice: here in inline PTX, and for the emulator in C. Blocks are not clustered.
  *
- * Barriers that count    uint64_t in shared memory. A phase ends when so many arrivals as gy_bar_init said have come and as many
- *                        bytes as were expected; phases alternate in parity, the first one is 0. Waiting for the parity of the phase
- *                        before the current one returns at once.
+ * Barriers that count: a uint64_t in shared memory. A phase ends when as many arrivals as
+ * gy_bar_init said, and as many bytes as were expected, have come. Phases alternate in parity; the
+ * first is 0. A wait for the parity of the phase before the current one returns at once.
  *   gy_bar_init(bar, arrivals); gy_bar_init_done() by the same thread; then GY_SYNC
  *   gy_bar_arrive(bar)   gy_bar_expect(bar, bytes): arrives, too      gy_bar_wait(bar, parity)
- * Bulk copies            of a box that a tensor map (args.map) describes; one thread starts them; shared memory on 128 bytes, with a
- *                        swizzle of 128 bytes on 1024. They bring whole boxes, zeros outside the tensor, and count on the barrier.
+ * Bulk copies of a box that a tensor map (args.map) describes. One thread starts them. Shared
+ * memory lies on 128 bytes, with a swizzle of 128 bytes on 1024. They bring whole boxes, zeros
+ * outside the tensor, and count on the barrier.
  *   gy_bulk_load2(shared, map, bar, c0, c1), gy_bulk_load4(shared, map, bar, c0, c1, c2, c3)
  *   gy_bulk_im2col(shared, map, bar, c, w, h, n, off_w, off_h)
- *   gy_bulk_store2(map, shared, c0, c1); gy_bulk_commit(); gy_bulk_wait_read(n): all but the newest n groups have been read
+ *   gy_bulk_store2(map, shared, c0, c1); gy_bulk_commit();
+ *   gy_bulk_wait_read(n): all but the newest n groups have been read
  *   gy_map_fetch(map)    brings a map into the cache early
- *   gy_fence_async()     what this thread stored in shared memory can be read by bulk copies and wgmma (then a barrier)
- * Products               of 128 threads (a warp group, 4 warps from a multiple of 4): d[64][N] (+)= a[64][16] b[16][N]; thread t
- *                        holds d[i] = (16 * (t / 32) + t % 32 / 4 + i / 2 % 2 * 8, i / 4 * 8 + t % 4 * 2 + i % 2). add 0: d = 0 first.
- *                        turn 0: an operand lies with k innermost, turn 1: with m or n innermost.
+ *   gy_fence_async()     bulk copies and wgmma see this thread's stores in shared memory; a barrier
+ *                        follows
+ * Products of 128 threads (a warp group, 4 warps from a multiple of 4): d[64][N] (+)= a[64][16]
+ * b[16][N]. Thread t holds d[i] = (16 * (t / 32) + t % 32 / 4 + i / 2 % 2 * 8, i / 4 * 8 + t % 4 *
+ * 2 + i % 2). add 0: d = 0 first. turn 0: an operand lies with k innermost, turn 1: with m or n
+ * innermost.
  *   gy_wgmma_fence()     before the first one, and after other code has touched d
- *   gy_wgmma_64(d, a, b, add, turn_a, turn_b), _128, _192, _256: float d[N / 2]; a, b from gy_wgmma_tile; bf16 or f16 by GY_DTYPE
- *   gy_wgmma_commit(); gy_wgmma_wait(n): all but the newest n groups are done; until then d is not to be touched
- *   gy_wgmma_hold(v)     for every float of d behind the last wait: what uses it does not move before
- *   gy_wgmma_tile(shared, lbo, sbo, swizzle): swizzle 0 none, 1: 32 bytes, 2: 64, 3: 128. k innermost: rows of the swizzle's width,
- *                        8 rows in a piece, sbo bytes from one piece to the next along m or n (no swizzle: pieces are 8 x 16
- *                        bytes, lbo apart along k). m or n innermost: lbo bytes between pieces along m or n, sbo along k (no
- *                        swizzle: the other way round). The start may be moved by bytes along k within the swizzle's width.
+ *   gy_wgmma_64(d, a, b, add, turn_a, turn_b), _128, _192, _256: float d[N / 2];
+ *                        a, b from gy_wgmma_tile; bf16 or f16 by GY_DTYPE
+ *   gy_wgmma_commit(); gy_wgmma_wait(n): all but the newest n groups are done; d is in use before
+ *   gy_wgmma_hold(v)     for every float of d behind the last wait: its uses do not move before it
+ *   gy_wgmma_tile(shared, lbo, sbo, swizzle): swizzle 0 none, 1: 32 bytes, 2: 64, 3: 128.
+ *                        k innermost: rows of the swizzle's width, 8 rows in a piece, sbo bytes
+ *                        from one piece to the next along m or n (no swizzle: pieces are 8 x 16
+ *                        bytes, lbo apart along k). m or n innermost: lbo bytes between pieces
+ *                        along m or n, sbo along k (no swizzle: the other way round). The start may
+ *                        be moved by bytes along k within the swizzle's width.
  * Others
- *   gy_some_sync(id, threads), gy_some_arrive(id, threads): barrier 1 to 15 for some warps of the block; warp-wise
- *   gy_warp_sync()       stores of the warp are seen by the warp
- *   gy_registers_less(n), gy_registers_more(n): registers a thread of the warp group may have, a multiple of 8 */
+ *   gy_some_sync(id, threads), gy_some_arrive(id, threads): barriers 1 to 15 for some warps
+ *   gy_warp_sync()       the warp sees its own stores
+ *   gy_registers_less(n), gy_registers_more(n): registers a thread of the warp group may have, a
+ *                        multiple of 8 */
 #ifndef GY_HOPPER_CUH
 #define GY_HOPPER_CUH
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens CUDA's runtime and NVRTC with dlopen and fills the table of functions. The driver's
- * functions come through the runtime, so nothing is linked and one binary serves machines with and
- * without a GPU. Places are tried in a fixed order; a runtime that the driver is too old for is
- * passed over for an older one. */
+/* load.c: opens CUDA's runtime and NVRTC with dlopen and fills the table of functions. The driver's
+ * functions come through the runtime. So nothing is linked, and one binary serves machines with and
+ * without a GPU. Places are tried in a fixed order. Where the driver is too old for a runtime, an
+ * older runtime is tried. */
 #include "kernels/cuda/api.h"
 #ifndef GY_NO_CUDA
 #include <dlfcn.h>

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses and their gradients.
+/* loss.cu: losses and their gradients.
  *
- * Idea: a warp has a sample: its lanes go over the classes in strides of 32, then add up by shuffles, in a fixed order. Scores are
- * read once a pass (three of softmax), which the caches serve: a row of 1000 classes is 4 KB.
+ * Idea: a warp has a sample. Its lanes go over the classes in strides of 32, then add up by
+ * shuffles, in a fixed order. Scores are read once a pass (three of softmax) from the caches: a row
+ * of 1000 classes is 4 KB.
  *
- *   1  a thread a sample                          one lane of 32 reads a line
- *   2  a warp a sample.   (this one)              no shared memory, no barrier
+ *   1  a thread a sample            one lane of 32 reads a line
+ *   2  a warp a sample (this one)   no shared memory, no barrier
  *
- * Block: GY_THREADS / 32 samples. Shared memory: none. Alignment: none needed. Tails: lanes beyond the classes add nothing;
- * warps beyond the samples leave together. Gradients: an element a thread.
- * X and DX are of GY_DTYPE, Y, LOSS and TARGET float. label < 0: no label, loss 0 (no number where a
+ * Block: GY_THREADS / 32 samples. Shared memory: none. Alignment: none needed. Tails: lanes beyond
+ * the classes add nothing; warps beyond the samples leave together. Gradients: an element a thread.
+ * X and DX are of GY_DTYPE, Y, LOSS and TARGET float. label < 0: no label, loss 0 (NaN where a
  * score is not finite), rank -1, gradient 0.
- * The cross-entropy of a sample is the sum over c of t_c * ((largest - x_c) + log(sum of exp(x - largest))), both terms
- * not negative: nothing cancels.
- * The variant names one part: LOSS_SOFTMAX, LOSS_MSE, LOSS_SOFTMAX_BWD, LOSS_MSE_BWD. */
+ *
+ * The cross-entropy of a sample is the sum over c of t_c * ((largest - x_c) + log(sum of exp(x -
+ * largest))). Both terms are not negative, so nothing cancels. The variant names one part:
+ * LOSS_SOFTMAX, LOSS_MSE, LOSS_SOFTMAX_BWD, LOSS_MSE_BWD. */
 #include "prelude.cuh"
 
 /* What is wanted of a sample: its own label or target, mixed with that of a partner that has a label. */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Local response norm over channels: y = x * b^-beta, b = k + alpha / size * sum of x^2 over the GY_R channels around.
- * k, alpha, beta are GY_F0, GY_F1, GY_F2. The window of channel c is c - GY_R / 2 .. c + (GY_R - 1) / 2.
- * Backward: dx = dy b^-beta - 2 beta alpha / size * x * sum of (dy x b^(-beta - 1)) over the windows that hold c.
+/* lrn.cu: local response norm over channels: y = x * b^-beta, b = k + alpha / size * sum of x^2
+ * over the GY_R channels around. k, alpha, beta are GY_F0, GY_F1, GY_F2. The window of channel c is
+ * c - GY_R / 2 .. c + (GY_R - 1) / 2. Backward: dx = dy b^-beta - 2 beta alpha / size * x * sum of
+ * (dy x b^(-beta - 1)) over the windows that hold c.
  *
- *   1  LRN_DIRECT: an element a thread, windows read from memory; backward makes each b of the window anew.
- *      Reads and powers grow with the window; kept for tensors of very many channels
- *   2  LRN_SHARED: a block takes LRN_PIXELS whole pixels into shared memory, and makes every b once.   (the usual one)
+ *   1  LRN_DIRECT: an element a thread, windows read from memory; backward recomputes each b of the
+ *      window. Reads and powers grow with the window; kept for tensors of very many channels
+ *   2  LRN_SHARED (the usual one): a block takes LRN_PIXELS whole pixels into shared memory, and
+ *      makes every b once
  *
- * Block: 256 threads, neighbours on neighbouring channels, so that shared memory is read without conflicts.
- * Shared memory (2): forward 1, backward 3 floats an element, at most 2048 elements. Alignment: none needed, 2 or 4 bytes an
- * access: the window costs more than the access. Tails: threads beyond the tensor or the block's pixels are idle. */
+ * Block: 256 threads, neighbours on neighbouring channels, so that shared memory is read without
+ * conflicts. Shared memory (2): forward 1, backward 3 floats an element, at most 2048 elements.
+ * Alignment: none needed, 2 or 4 bytes an access: the window costs more than the access. Tails:
+ * threads beyond the tensor or the block's pixels are idle. */
 #include "prelude.cuh"
 
 #define LRN_PAIR ((int64_t)GY_PIXELS * GY_C) /* elements */

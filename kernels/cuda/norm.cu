@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch norm: statistics, finish, fold, apply; backward sums and gradient.
+/* norm.cu: batch norm: statistics, finish, fold, apply; backward sums and gradient.
  *
- * Idea: a tensor is a table of GY_PIXELS rows and GY_C columns (channels). A thread stays with GY_VEC neighbouring channels,
- * whose constants it keeps in registers, and walks down the rows. Every pass is bound by memory, so their number counts: forward
- * apply, residual addition and activation are one pass; backward is two (sums, gradient), which mask dy themselves.
+ * Idea: a tensor is a table of GY_PIXELS rows and GY_C columns (channels). A thread stays with
+ * GY_VEC neighbouring channels, whose constants it keeps in registers, and walks down the rows.
+ * Memory bounds every pass, so their number counts. Forward apply, residual addition and activation
+ * are one pass. Backward is two (sums, gradient), which mask dy themselves.
  *
- *   1  sum and sum of squares, subtracted           wrong where |mean| is much larger than the deviation
- *   2  two passes, mean then deviations              reads the tensor twice
- *   3  (count, mean, sum of squared deviations): of four rows at a time directly, then merged pairwise (Chan, Golub and LeVeque 1979)
- *      in a fixed tree: rows of a thread in order, threads of a block by halves, blocks by a second kernel.   (this one)
+ *   1  sum and sum of squares, subtracted: wrong where |mean| is much larger than the deviation
+ *   2  two passes, mean then deviations: reads the tensor twice
+ *   3  (this one) (count, mean, sum of squared deviations): of four rows at a time directly, then
+ *      merged pairwise (Chan, Golub and LeVeque 1979) in a fixed tree: rows of a thread in order,
+ *      threads of a block by halves, blocks by a second kernel
  *
- * Block: GY_THREADS = GY_COLS x rows; GY_COLS is a power of two up to 32, so that a warp reads whole lines. It covers
- * GY_COLS * GY_VEC channels (grid y) of GY_TILE pixels (grid x). Tiles follow from the shape alone: the same bits on every card.
- * Shared memory: two numbers a thread and channel (and a count), for the tree. Alignment: tensors on 64 bytes, GY_VEC divides
- * GY_C. Tails: threads beyond the channels or pixels are idle, but take part in the barriers.
- * In place (BN_APPLY, BN_BWD): a thread reads NORM_FLIGHT rows of its own, then writes them; nobody else touches these.
- * Where Y is absent, the output that masks dy is made again from x, not rounded to GY_DTYPE.
- * The variant names one part: NORM_STATS, NORM_FINISH, NORM_FOLD, NORM_APPLY, NORM_SUMS, NORM_BWD. */
+ * Block: GY_THREADS = GY_COLS x rows; GY_COLS is a power of two up to 32, so that a warp reads
+ * whole lines. It covers GY_COLS * GY_VEC channels (grid y) of GY_TILE pixels (grid x). Tiles
+ * follow from the shape alone: the same bits on every card. Shared memory: two numbers a thread and
+ * channel (and a count), for the tree. Alignment: tensors on 64 bytes, GY_VEC divides GY_C. Tails:
+ * threads beyond the channels or pixels are idle, but take part in the barriers. In place
+ * (BN_APPLY, BN_BWD): a thread reads NORM_FLIGHT rows of its own, then writes them; no other thread
+ * touches these. Where Y is absent, the output that masks dy is recomputed from x, not rounded to
+ * GY_DTYPE. The variant names one part: NORM_STATS, NORM_FINISH, NORM_FOLD, NORM_APPLY, NORM_SUMS,
+ * NORM_BWD. */
 #include "prelude.cuh"
 
 #define NORM_ROWS (GY_THREADS / GY_COLS)

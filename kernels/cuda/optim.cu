@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates over all parameters, and the norms that they need.
+/* optim.cu: updates of all parameters, and the norms that they need.
  *
- * Idea: one launch for all tensors. The parameter region is a line of GY_ITEMS elements, in which GY_SPANS spans (tensors)
- * lie in ascending order, each beginning on a multiple of 16 elements; a thread takes 4 neighbours and finds their span by
- * binary search between the spans of its block's first and last element, which are mostly the same one.
+ * Idea: one launch for all tensors. The parameter region is a line of GY_ITEMS elements. GY_SPANS
+ * spans (tensors) lie in it in ascending order, each from a multiple of 16 elements on. A thread
+ * takes 4 neighbours. It finds their span by binary search between the spans of its block's first
+ * and last element, which are mostly the same one.
  *
- *   1  a launch a tensor                           hundreds of launches, most of them for a few numbers
- *   2  one launch, a table of blocks               the table has to be made and kept
- *   3  one launch, spans found by search.   (this one)
+ *   1  a launch a tensor                    hundreds of launches, most of them for a few numbers
+ *   2  one launch, a table of blocks        the table has to be made and kept
+ *   3  one launch, spans found by search    (this one)
  *
- * Norms: OPTIM_PARTS blocks a span add equal contiguous slices (a multiple of OPTIM_STEP elements), then a block a span adds its
- * slices, then one block the spans. How many slices follows from the spans alone: the same bits on every card.
+ * Norms: OPTIM_PARTS blocks a span add equal contiguous slices (a multiple of OPTIM_STEP elements).
+ * Then a block a span adds its slices, then one block the spans. The number of slices follows from
+ * the spans alone: the same bits on every card.
  *
- * LAMB moves its moments slice by slice and adds the squares of its step on the way; the update makes that step
- * again and takes it.
+ * LAMB moves its moments slice by slice and adds the squares of its step on the way. The update
+ * makes that step again and takes it.
  *
- * Block: 256 threads; update OPTIM_STEP = 1024 elements. Shared memory: two numbers a warp. Alignment: regions on 64 bytes.
- * Tails: the last elements of a span go one by one; what lies between spans stays as it is.
- * The variant names one part: OPTIM_NORMS, OPTIM_SGD, OPTIM_LARS, OPTIM_ADAMW, OPTIM_LAMB. */
+ * Block: 256 threads; update OPTIM_STEP = 1024 elements. Shared memory: two numbers a warp.
+ * Alignment: regions on 64 bytes. Tails: the last elements of a span go one by one; gaps between
+ * spans stay as they are. The variant names one part: OPTIM_NORMS, OPTIM_SGD, OPTIM_LARS,
+ * OPTIM_ADAMW, OPTIM_LAMB. */
 #include "prelude.cuh"
 
 #define OPTIM_STEP (GY_THREADS * 4)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The device's limits, measured by the kernels of ceiling.cu between two events; the best of a few
- * tries counts. The matrix units' peak is measured by warp groups' products where a device has
- * these (sm_90). Elsewhere it is what NVIDIA states a multiprocessor does in a clock, at the clock
- * that the multiply-adds ran at. */
+/* peak.c: measures the device's limits with the kernels of ceiling.cu between two events; the best
+ * of a few tries counts. On sm_90 products of warp groups measure the matrix units' peak. Elsewhere
+ * it is what NVIDIA states a multiprocessor does in a clock, at the clock that the multiply-adds
+ * ran at. */
 #include "kernels/cuda/peak.h"
 #include "kernels/cuda/cuda_state.h"
 #ifndef GY_NO_CUDA

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* peak.h: the device's limits, measured. */
+/* peak.h: measures the device's limits: the CUDA part of gy_backend_lab.ceilings. */
 #ifndef GY_CUDA_PEAK_H
 #define GY_CUDA_PEAK_H
 #include "kernels/backend.h"

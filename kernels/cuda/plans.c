@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops made ready. prepare chooses a row of the variant table and finds or adds the unit that it
- * wants compiled; ready compiles all units at once and loads them; run fills the kernels' one
- * parameter when addresses are seen for the first time, and launches. */
+/* plans.c: makes ops ready. prepare chooses a row of the variant table and finds or adds the unit
+ * that it wants compiled. ready compiles all units at once and loads them. run fills the kernels'
+ * one parameter when it sees addresses for the first time, and launches. */
 #include "kernels/cuda/plans.h"
 #include "kernels/cuda/variants.h"
 #ifndef GY_NO_CUDA

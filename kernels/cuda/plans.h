@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* plans.h: ops made ready and launched. prepare chooses a kernel, ready compiles and loads all of
- * them, run launches. */
+/* plans.h: makes ops ready and launches them, for cuda_backend.c. prepare chooses a kernel, ready
+ * compiles and loads all of them, run launches. */
 #ifndef GY_CUDA_PLANS_H
 #define GY_CUDA_PLANS_H
 #include "kernels/cuda/cuda_state.h"

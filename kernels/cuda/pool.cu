@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Pooling, forward and backward.
+/* pool.cu: pooling, forward and backward.
  *
- * Idea: a thread has GY_VEC neighbouring channels of one pixel: of the output forward, of the input backward, where it gathers
- * what the windows over its pixel send back. So each element is written once, by one thread, in a fixed order: no atomics.
+ * Idea: a thread has GY_VEC neighbouring channels of one pixel: of the output forward, of the input
+ * backward. There it gathers what the windows over its pixel send back. So each element is written
+ * once, by one thread, in a fixed order: no atomics.
  *
- *   1  backward scatters with atomics             not the same bits twice
- *   2  gathering over windows; windows that overlap are read again, which the caches serve.   (this one)
- *   3  POOL_GLOBAL: one window over the whole image: version 2 has a thread for GY_VEC outputs only, each with a long sum. Here
- *      a block has GY_COLS vectors of channels of one image, its rows of threads share the pixels, and are added by halves.
+ *   1  backward scatters with atomics: not the same bits twice
+ *   2  (this one) gathering over windows; overlapping windows are read again, from the caches
+ *   3  POOL_GLOBAL: one window over the whole image. There version 2 has a thread for GY_VEC
+ *      outputs only, each with a long sum. Here a block has GY_COLS vectors of channels of one
+ *      image, its rows of threads share the pixels, and are added by halves
  *
- * Block: GY_THREADS (256) vectors in a line; POOL_GLOBAL: GY_COLS (a power of two up to 32) x rows, grid (image, channels).
- * Shared memory: POOL_GLOBAL a sum a thread and channel. Alignment: tensors on 64 bytes, GY_VEC divides GY_C.
- * Tails: threads beyond the last vector are idle.
- * Maximum: the first one of equal ones, but one that is not a number wins, the last of such; padding never wins. ARG is r * GY_S + s.
- * The variant names one part: POOL_MAX, POOL_AVG, POOL_GLOBAL, POOL_MAX_BWD, POOL_AVG_BWD. */
+ * Block: GY_THREADS (256) vectors in a line; POOL_GLOBAL: GY_COLS (a power of two up to 32) x rows,
+ * grid (image, channels). Shared memory: POOL_GLOBAL a sum a thread and channel. Alignment: tensors
+ * on 64 bytes, GY_VEC divides GY_C. Tails: threads beyond the last vector are idle. Maximum: the
+ * first of equal ones, but the last NaN wins over all; padding never wins. ARG is r * GY_S + s. The
+ * variant names one part: POOL_MAX, POOL_AVG, POOL_GLOBAL, POOL_MAX_BWD, POOL_AVG_BWD. */
 #include "prelude.cuh"
 
 #define POOL_WIDE (GY_C / GY_VEC) /* vectors of a pixel */

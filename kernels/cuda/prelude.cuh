@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* prelude.cuh: the dialect in which kernels are written, for NVRTC. A kernel file is C99 and CUDA C at the same time: no
- * templates, no references, no C++ casts, no headers; whatever is not plain C is a macro or a function of this file, and
- * inline PTX stands nowhere else. A second file of this name gives the same words a meaning in plain C, so that every
- * kernel also runs on a CPU, one fiber a thread (tests/emu/).
+/* prelude.cuh: the dialect of kernels, as NVRTC compiles it. Every .cu file includes it first. A
+ * kernel file is C99 and CUDA C at once: no templates, references, C++ casts or headers. Whatever
+ * is not plain C is a macro or a function of this file; inline PTX stands nowhere else.
+ * tests/emu/prelude.cuh gives the same words a meaning in plain C. There every kernel runs on a
+ * CPU, one fiber a thread.
  *
- * A kernel:   GY_KERNEL(name) { ... }               one parameter, struct gy_args a (args.h); blocks are one-dimensional
- *             GY_FN float helper(float x) { ... }   a function of the device
- * Place:      GY_TID (thread in its block), GY_LANE, GY_WARP, GY_BX GY_BY GY_BZ (block in the grid), GY_GX GY_GY GY_GZ (grid)
- * Memory:     GY_SHARED(struct kind, s);            the block's shared memory, seen as *s; its size is GY_SHARED_BYTES
- *             GY_P(type, role)                      tensor of a role as type *
- * Together:   GY_SYNC()                             all threads of the block
- *             gy_shfl_xor(v, mask), gy_shfl_down(v, d), gy_shfl(v, lane), gy_shfl_i(v, lane); all 32 lanes take part
- *             gy_atomic_add(p, v), gy_load_live(p): floats of device memory that any thread changes at any time; between two meetings of
- *             all threads such a float has no other access
- * Elements:   gy_t is how activations are stored (GY_DTYPE); gy_get(p, i) reads one as float, gy_put(p, i, v) rounds to
- *             nearest even; gy_get4, gy_put4: four neighbours at an index divisible by 4 of an aligned tensor (C % 4 == 0)
+ * A kernel: GY_KERNEL(name) { ... } one parameter, struct gy_args a (args.h); 1-D blocks
+ *             GY_FN float f(float x) { }   a function of the device
+ * Place: GY_TID (thread in its block), GY_LANE, GY_WARP,
+ *             GY_BX GY_BY GY_BZ (block in the grid), GY_GX GY_GY GY_GZ (grid)
+ * Memory: GY_SHARED(struct kind, s); the block's shared memory, GY_SHARED_BYTES, as *s
+ *             GY_P(type, role)             tensor of a role as type *
+ * Together: GY_SYNC() all threads of the block
+ *             gy_shfl_xor(v, mask), gy_shfl_down(v, d), gy_shfl(v, lane), gy_shfl_i(v, lane):
+ *             all 32 lanes take part
+ *             gy_atomic_add(p, v), gy_load_live(p): floats that any thread changes at any time;
+ *             between two meetings of all threads such a float has no other access
+ * Elements: gy_t, as activations are stored (GY_DTYPE); gy_get(p, i) reads one as float,
+ *             gy_put(p, i, v) rounds to nearest even; gy_get4, gy_put4: four neighbours at an index
+ *             divisible by 4 of an aligned tensor (C % 4 == 0)
+ * Macros: GY_ARCH (60, 70, 75, 80, ...), GY_THREADS (a block), GY_SHARED_BYTES, GY_DTYPE, GY_ACT,
+ *             GY_ACT_PARAM (where it has one), GY_FLAGS, GY_ID, GY_N GY_H GY_W_ GY_C GY_P_ GY_Q
+ *             GY_K GY_R GY_S GY_STRIDE_H GY_STRIDE_W GY_PAD_H GY_PAD_W GY_DIL_H GY_DIL_W
+ *             GY_GROUPS, GY_F0 .. GY_F7, GY_SPANS, GY_HAS_<ROLE> (0 or 1) for each role
  *
- * Macros that a variant is compiled with: GY_ARCH (60, 70, 75, 80, ...), GY_THREADS (a block), GY_SHARED_BYTES, GY_DTYPE, GY_ACT,
- * GY_FLAGS, GY_ID, GY_N GY_H GY_W_ GY_C GY_P_ GY_Q GY_K GY_R GY_S GY_STRIDE_H GY_STRIDE_W GY_PAD_H GY_PAD_W GY_DIL_H GY_DIL_W GY_GROUPS,
- * GY_ACT_PARAM (where the activation has one), GY_F0 .. GY_F7, GY_SPANS, GY_HAS_<ROLE> (0 or 1)
- * for each role, and what the variant's row in variants.c adds. Only the macros that a row names are
- * given, so layers that differ in nothing a kernel uses share it. */
+ * Each variant is compiled with those macros that its row in variants.c names, and those that the
+ * row adds. So layers that differ in nothing a kernel uses share it. */
 #ifndef GY_PRELUDE_CUH
 #define GY_PRELUDE_CUH
 
@@ -169,8 +174,9 @@ GY_FN void gy_store8_global(void *p, struct gy_raw8 v)
 
 #include "element.cuh"
 
-/* ---- copies that go on by themselves (sm_80): 16 bytes from global to shared memory, of which the first `valid` are read and
- * the rest is zero; wait: until all but the newest n groups (a constant) of this thread are there, then GY_SYNC ---- */
+/* ---- asynchronous copies (sm_80) ----
+ * copy_async copies 16 bytes from global to shared memory: the first `valid` are read, the rest is
+ * zero. wait(n), n a constant, waits for all but this thread's newest n groups; GY_SYNC follows. */
 #if GY_ARCH >= 80
 GY_FN uint32_t gy_shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 GY_FN void gy_copy_async(void *shared, const void *global, int valid)
@@ -182,9 +188,11 @@ GY_FN void gy_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "mem
 #define gy_copy_wait(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
 #endif
 
-/* ---- matrices held by a warp. ldmatrix: 4 tiles of 8x8 16-bit numbers; lane i gives the address of row i % 8 of tile i / 8 ---- */
+/* ---- matrices held by a warp. ldmatrix: 4 tiles of 8x8 16-bit numbers ----
+ * Lane i gives the address of row i % 8 of tile i / 8. */
 #if GY_ARCH >= 70
-/* four times d[8x8] += a[8x4] b[4x8], f16: product q by the lanes 4q to 4q + 3 and those 16 above (sm_70's only one) */
+/* four times d[8x8] += a[8x4] b[4x8], f16, sm_70's only product: lanes 4q to 4q + 3 and those 16
+ * above compute product q */
 GY_FN void gy_mma_8_8_4_f16(float d[8], const uint32_t a[2], const uint32_t b[2])
 {
     asm("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9}, {%10,%11}, {%0,%1,%2,%3,%4,%5,%6,%7};"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts that are compiled at run time, by name. The texts themselves stand in a file that
- * tools/embed.sh makes. */
+/* sources.c: the texts that are compiled at run time, by name, from a file that tools/embed.sh
+ * makes. */
 #include "kernels/cuda/sources.h"
 #ifndef GY_NO_CUDA
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The time of an op on the device: its launches, repeated, are captured into a graph, so that the
- * host is not in the way of short kernels. The graph runs once to warm up and once between two
+/* timing.c: times an op on the device. Its launches, repeated, are captured into a graph, so that
+ * the host does not delay short kernels. The graph runs once to warm up and once between two
  * events. */
 #include "kernels/cuda/timing.h"
 #include "kernels/cuda/cuda_state.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* variant_row.h: one way of doing an op on the device. A row says for which op code, architectures
- * and types it is made, whether it fits the op's shape, which file holds its kernels, which facts
- * of the op become macros, and how the grid is cut. Everything here is a pure function of op and
- * device: no memory is taken. */
+/* variant_row.h: one variant of an op on the device. Its row says for which op code, architectures
+ * and types it is made, and whether it fits the op's shape. It names the file of its kernels, the
+ * facts of the op that become macros, and the cut of the grid. Everything here is a pure function
+ * of op and device and takes no memory. */
 #ifndef GY_CUDA_VARIANT_ROW_H
 #define GY_CUDA_VARIANT_ROW_H
 #include "kernels/op.h"

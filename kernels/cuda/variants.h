@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* variants.h: how an op becomes launches of compiled kernels. The best row that fits is the last
- * one of the three tables whose architecture is not above the device's: rows of all ops but
- * convolutions (variants_ops.h), of convolutions (variants_conv.h), of linear models
- * (variants_glm.h). 'gyre tune' may choose another one that fits. */
+/* variants.h: turns an op into launches of compiled kernels. Of the rows that fit, the last one
+ * whose architecture is not above the device's is the best. There are three tables: all ops but
+ * convolutions (variants_ops.h), convolutions (variants_conv.h), linear models (variants_glm.h).
+ * 'gyre tune' may choose another row that fits. */
 #ifndef GY_CUDA_VARIANTS_H
 #define GY_CUDA_VARIANTS_H
 #include "kernels/cuda/variant_row.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the convolutions. How a tile, a slice or a chunk is cut follows from the op's shape
- * alone, never from the device: what is summed in which order is the same on every card. Rows whose
- * name has a tile are for 'gyre tune'; the one without, behind them, takes the tile that the shape
+/* variants_conv.c: rows of the convolutions. The op's shape alone, never the device, decides how a
+ * tile, a slice or a chunk is cut. So the order of sums is the same on every card. Rows whose name
+ * has a tile are for 'gyre tune'; the one without, behind them, takes the tile that the shape
  * suggests. */
 #include "kernels/cuda/variants_conv.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The variants of every op but convolutions, as a table. A cut counts its grid from the op's shape,
- * spans and type alone. GY_VEC elements are one access of 16 bytes: 4 floats or 8 16-bit numbers
- * where the shape allows it. */
+/* variants_ops.c: the variants of every op but convolutions, as a table. A cut counts its grid from
+ * the op's shape, spans and type alone. GY_VEC elements are one access of 16 bytes: 4 floats or 8
+ * 16-bit numbers where the shape allows it. */
 #include "kernels/cuda/variants_ops.h"
 #include "engine/base/rng.h"
 #ifndef GY_NO_CUDA

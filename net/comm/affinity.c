@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which NUMA node and which socket a process runs on: those in which all the processors lie that it
- * may use. And which processors are its own among several processes: they stand in the order of
- * sockets, nodes and cores, which is not that of their numbers everywhere, and the order is cut. */
+/* affinity.c: a process belongs to the NUMA node and the socket that contain all processors it may
+ * use. Its own processors among several processes are a cut of an order: sockets, nodes, cores.
+ * That is not everywhere the order of their numbers. */
 #include "net/comm/affinity.h"
 #include "engine/base/file_line.h"
 #include "engine/base/text.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* affinity.h: the NUMA node and the socket that a process is bound to, and its own processors among
- * several processes of a host. */
+ * several processes of a host. topology.c groups ranks by it; comm.c takes a rank's own
+ * processors. */
 #ifndef GY_NET_AFFINITY_H
 #define GY_NET_AFFINITY_H
 #include "engine/base/mem.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks call rank 0 and prove themselves by the handshake of tcp_handshake.h; the session key of a
- * connection is made of both its nonces. Rank 0 serves all callers at once (callers.h). Whoever is
- * sent away before it was let in calls again for a while: it may have been in the way of others. A
- * frame: length, bytes, HMAC(session key, direction, counter, length, bytes). Where the length is
- * all ones, a sentence follows instead: rank 0's last words, why there will be no job, so that
- * every rank ends with the same. */
+/* boot.c: ranks call rank 0 and prove themselves by the handshake of tcp_handshake.h. Both nonces
+ * make the session key of a connection. Rank 0 serves all callers at once (callers.h). A rank that
+ * is sent away before it was let in calls again for a while: it may have been in the way of others.
+ * A frame: length, bytes, HMAC(session key, direction, counter, length, bytes). Where the length is
+ * all ones, a sentence follows: why rank 0 ends the job, so that every rank ends with the same. */
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>

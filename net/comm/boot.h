@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* boot.h: how the ranks of a job find each other. Rank 0 listens on one address; every other rank
- * connects to it, both prove that they know the job's key, and from then on rank 0 gathers and
- * spreads what ranks must know of each other (a star: control only, no data). Before anything else
- * it compares what must be equal everywhere and names the field and the rank that differ. */
+/* boot.h: how the ranks of a job find each other; comm.c calls it. Rank 0 listens on one address
+ * and every other rank connects to it. Both ends prove that they know the job's key. From then on
+ * rank 0 gathers and spreads what ranks must know of each other (a star: control only, no data).
+ * First it compares what must be equal everywhere, and names the field and the rank that differ. */
 #ifndef GY_NET_BOOT_H
 #define GY_NET_BOOT_H
 #include "engine/base/mem.h"

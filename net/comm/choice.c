@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What was measured is kept as a line of text in the cache folder, one file for each pair of hosts
- * and transport. */
+/* choice.c: keeps measurements as a line of text in the cache folder, one file for each pair of
+ * hosts and transport. */
 #include "net/comm/choice.h"
 #include "engine/base/clock.h"
 #include "engine/base/file.h"

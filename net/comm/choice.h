@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* choice.h: the algorithms that a job uses between its hosts when nobody named one. The first rank
- * of the first host measures the way to the first rank of the second (or remembers it from a job of
- * the last day), chooses for a small and for a large sum, and tells all.
+ * of the first host measures the way to the first rank of the second. Or it remembers a measurement
+ * of the last day. It chooses for a small and for a large sum, and tells all.
  *
- * What was measured differs from run to run, and sums must not: of the schedules that make the sums
- * of a fixed rule, bit for bit, the fastest is taken. Only who asks for the fastest of all gets
+ * Measurements differ from run to run, and sums must not. So it takes the fastest of the schedules
+ * that make the sums of a fixed rule, bit for bit. Only a job that asks for the fastest of all gets
  * sums whose last bits may change. */
 #ifndef GY_NET_CHOICE_H
 #define GY_NET_CHOICE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rank makes an open file without a name and tells its number in the host. The first rank of a
- * host keeps its own, the others open that one through /proc and give theirs back. So nothing is
- * left behind, whoever dies. */
+/* comm.c: each rank makes a file without a name and tells its number in the host. The first rank of
+ * a host keeps its own; the others open that one through /proc and close theirs. So no rank that
+ * dies leaves anything behind. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

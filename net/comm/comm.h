@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* comm.h: a process among the ranks of its job: where it stands, the connections, who is near, the
- * memory of its host. Opening it is a collective: all ranks do it, and all of them fail when one
- * does. */
+/* comm.h: a process among the ranks of its job: its place, the connections, the ranks near it, the
+ * memory of its host. engine/job opens it. Opening is a collective: all ranks do it, and all of
+ * them fail when one does. */
 #ifndef GY_NET_COMM_H
 #define GY_NET_COMM_H
 #include "net/comm/inter_host.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread sleeps in poll until a message, the next sign of life, or its end. Its own delays are
- * no silence of others: after a pause of this process everybody begins anew. */
+/* failure.c: the thread sleeps in poll until a message, the next sign of life, or its end. A delay
+ * of its own must not count as silence of others: after a pause of this process all waits begin
+ * anew. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

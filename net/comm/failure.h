@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* failure.h: notices that a rank is gone. A thread of each rank sends a sign of life to rank 0, and
- * rank 0 to all, over the connections of boot.h, which belong to it from then on. A process that
- * dies is noticed at once, by the end of its connection, and on its own host by the system's word
- * (pidfd), should a child of it keep the connection open; one that stands still or cannot be
- * reached, after GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has
- * the same sentence. Without rank 0 each rank says that of rank 0. Who leaves in peace says so,
- * with the number of sums that it took part in: it is lost only when somebody begins another, or
- * waits for all to be through (gy_net_failure_end). Who has failed in a sum says that as well, and
- * is lost at once: others may wait in the same sum, which it has entered. Without that wait a rank
- * may be gone while another still waits for the last sum, and nobody is left who notices that a
- * third one stands still.
+/* failure.h: the failure detector: notices that a rank is gone. A thread of each rank sends signs
+ * of life to rank 0, and rank 0 to all. They go over the connections of boot.h, which the detector
+ * then owns. The end of its connection shows at once that a process died. On its own host the
+ * system tells (pidfd), should a child keep the connection open. A process that is stopped or
+ * unreachable is noticed after GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that
+ * every rank has the same sentence. When rank 0 is lost, each rank says so itself.
  *
- * A rank whose process lives may be late, and nobody is lost for that before wait_ns. Each sign of
- * life says how long ago the rank's own thread was last seen to begin a sum or to wait. When some
- * rank waits and for wait_ns none has begun another sum, rank 0 blames the one that was away
- * longest: never one that waits. Ranks also say to whom their data does not come through any more.
- * Rank 0 gathers that for GUARD_GATHER_NS and blames the rank that most of it is about, or both
- * where it is about two alone.
+ * A rank that leaves in peace says so, with the number of sums that it took part in. It counts as
+ * lost only when another rank begins a further sum, or waits for all to be through
+ * (gy_net_failure_end). Without that wait a rank may be gone while another waits for the last sum.
+ * Then none is left to notice that a third one is stopped. A rank that failed in a sum also says
+ * so. It is lost at once: others may wait in that sum.
  *
- * Ranks of one host count their sums in memory that all of them see, so that the sentence is exact
+ * A live rank may be late; none is lost for that before wait_ns. Each sign of life says how long
+ * ago the rank's own thread last began a sum or a wait. When some rank waits, and for wait_ns none
+ * has begun another sum, rank 0 blames the rank that was away longest, never one that waits. Ranks
+ * also report to whom their data does not come through any more. Rank 0 gathers that for
+ * FAILURE_GATHER_NS. It blames the rank that most of it is about, or both where it is about two
+ * alone.
+ *
+ * Ranks of one host count their sums in memory that all of them see, so the sentence is exact
  * there. Of other hosts it tells what the last sign of life said. */
 #ifndef GY_NET_FAILURE_H
 #define GY_NET_FAILURE_H

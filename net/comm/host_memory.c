@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The mapping: one line a rank with the number of the meeting that it has reached; two slots a rank
- * for small buffers, used in turn; then the ranks' buffers. A meeting: write one's number, then
- * wait until every other is at least there. A rank that waits looks a while, then gives its
- * processor away, so that more ranks than processors work too.
+/* host_memory.c: the mapping has one line a rank with the number of the meeting that it has
+ * reached. Then come two slots a rank for small buffers, used in turn, and the ranks' buffers. At a
+ * meeting a rank writes its number, then waits until every other is at least there. It spins a
+ * while, then yields its processor, so that more ranks than processors work, too.
  *
- * A sum that was begun goes through three numbers: a rank's `ready` passes it when its buffer is
- * ready, `done` when it has summed its slice. With all ranks' `done` past it, it is there. Both
- * only grow, each is written by one rank alone. With a level above, a slice is summed into this
- * rank's own buffer, where that level works on it, and copied into the others' when it is there.
- * Where the result is shared the level works on the slice in it, and nothing is copied. The
- * result's place is that of a further rank's buffers. */
+ * A sum that was begun uses two counters a rank. `ready` passes its number when the rank's buffer
+ * is ready, `done` when the rank has summed its slice. The sum is complete when all ranks' `done`
+ * are past it. Counters only grow; one rank alone writes each. With a level above, a slice is
+ * summed into this rank's own buffer, where that level works on it. When complete it is copied into
+ * the others'. Where the result is shared, the level works on the slice in it, and nothing is
+ * copied. The result's place is that of a further rank's buffers. */
 #include <sched.h>
 
 #include "engine/base/clock.h"

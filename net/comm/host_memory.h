@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* host_memory.h: allreduce among the ranks of one host in memory that all of them map. Gradients
- * live there, so nothing is copied in or out: every rank sums its slice of all buffers and writes
+ * live there, so nothing is copied in or out. Every rank sums its slice of all buffers and writes
  * the sum into all of them. Each byte is read once and written once a rank, and there are two
  * meetings. Small buffers go through slots of a cache line or more: one meeting.
  *
- * A sum can also be begun, and finished later: a rank says that its buffer is ready and goes on
- * with its own work. Whoever looks again and finds that all are ready sums its slice; the sum is
- * there when every rank has done so. No rank waits for another until it must.
+ * A sum can also be begun, and finished later. A rank says that its buffer is ready and continues
+ * its own work. A rank that polls and finds all ready sums its slice. The sum is complete when
+ * every rank has done so. No rank waits for another until it must.
  *
  * Sums are made in the order of a balanced tree over the ranks, ((0 + 1) + (2 + 3)) + ..., the same
- * for every slice.
+ * for every slice. With a level above, between hosts, a rank that has summed its slice hands it
+ * over, and writes into all buffers what comes back.
  *
- * With a level above, between hosts, a rank that has summed its slice gives it there, and writes
- * into all buffers what comes back.
- *
- * Sums may also go into one result that all ranks read: then each byte is written once a host, not
- * once a rank, and what a rank gave stays as it is. That needs no further meeting: the result of a
- * sum is written again only when all ranks have begun a later sum at the same place, and a rank
- * begins that one when it has read this one. On two cores of Zen 5 it takes 0.7 to 1 of the time
- * with 3, 4 and 8 ranks; with two, 0.9 to 1 beyond the caches, where reading is what takes long,
- * and 1.1 to 1.6 times as long in them, which hold a third piece now. */
+ * Sums may also go into one result that all ranks read. Then each byte is written once a host, not
+ * once a rank, and a rank's own data stays as it is. That needs no further meeting: a result is
+ * written again only when all ranks have begun a later sum at the same place. A rank begins that
+ * one when it has read this one. On two cores of Zen 5 it takes 0.7 to 1 of the time with 3, 4 and
+ * 8 ranks. With two it takes 0.9 to 1 beyond the caches, where reading dominates, and 1.1 to 1.6 in
+ * them, which then hold a third piece. */
 #ifndef GY_NET_HOST_H
 #define GY_NET_HOST_H
 #include "engine/base/mem.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The mapping: a line a rank with the number of sums that it is ready for and that it has done its
- * share of; then the groups' own mappings. A part's owners divide it among themselves again: each
+/* host_sockets.c: the mapping has a line a rank: how many sums it is ready for, and has done its
+ * share of. The groups' own mappings follow. A part's owners divide it among themselves again. Each
  * sums its share of all their buffers and writes the sum into all of them. */
 #include "net/schedule/add.h"
 #include "net/schedule/builders.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A sum in flight has executors for each of this rank's parts and each size of message: small ones
- * take the fewest rounds, large ones the fewest bytes. Large parts go through INTER_HOST_WINDOW
- * executors piece by piece: while one piece is added others travel, and what came is still in a
- * cache when it is added. An executor knows hosts 0, 1, ...; its end of the transport turns them
- * into the ranks that own the part there. */
+/* inter_host.c: a sum in flight has executors for each of this rank's parts and each size of
+ * message. Small ones take the fewest rounds, large ones the fewest bytes. Large parts go through
+ * INTER_HOST_WINDOW executors piece by piece. While one piece is added others travel, and a piece
+ * is still in a cache when it is added. An executor knows hosts 0, 1, ...; its end of the transport
+ * turns them into the ranks that own the part there. */
 #include "engine/base/file.h"
 #include "net/schedule/algorithms.h"
 #include "net/comm/inter_host.h"

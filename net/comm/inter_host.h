@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* inter_host.h: the level between hosts. A host's ranks have summed what they have in the memory
- * that they share, each its slice. Now the slices are summed over the hosts, by any algorithm, and
- * the host's ranks get the sums back (host_memory.h does both). Every rank works on its own slice,
- * so all of them use the network at once:
+/* inter_host.h: the level between hosts. A host's ranks have summed their shared memory, each its
+ * slice. Now the slices are summed over the hosts, by any algorithm, and the host's ranks get the
+ * sums back (host_memory.h does both). Every rank works on its own slice, so all of them use the
+ * network at once:
  *
- *     host A:  a0 a1      part 0:  a0 - b0 - c0          with unequal hosts a rank has several parts, as many as
- *     host B:  b0 b1      part 1:  a1 - b1 - c1          make the slices of all hosts fit each other
+ *     host A:  a0 a1      part 0:  a0 - b0 - c0      with unequal hosts a rank has several parts:
+ *     host B:  b0 b1      part 1:  a1 - b1 - c1      as many as make the slices of all hosts fit
  *     host C:  c0 c1 */
 #ifndef GY_NET_INTER_HOST_H
 #define GY_NET_INTER_HOST_H

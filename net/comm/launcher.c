@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rank and number of ranks as a launcher left them in the environment. The first row whose rank is
- * set decides. A PMIx server alone tells no number of ranks in a variable, and its other words only
- * through its library: GYRE_RANKS has to be set there. */
+/* launcher.c: rank and number of ranks as a launcher left them in the environment. The first row
+ * whose rank is set decides. A PMIx server alone has no variable with the number of ranks; its
+ * other values need its library. There the user sets GYRE_RANKS. */
 #include <sys/stat.h>
 
 #include "engine/base/text.h"

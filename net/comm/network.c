@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Each transport is opened, then all ranks learn each other's address of it. That of UCX is its own
- * affair. That of TCP is an interface's that was named, else where the job's control reaches this
- * rank, or, where that is the loopback address, where it reaches rank 0, which is on the same host
- * then. */
+/* network.c: opens each transport, then all ranks learn each other's address of it. UCX handles its
+ * own address. TCP takes that of a named interface, else the one where the job's control reaches
+ * this rank. Where that is the loopback address, it takes the one where control reaches rank 0, on
+ * the same host. */
 #include "net/comm/network.h"
 #include "net/transport/sealed.h"
 #include "net/transport/tcp.h"

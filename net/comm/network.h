@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* network.h: the transport between hosts, one of a table: "ucx" where devices are that move memory
- * themselves (RDMA), else "tcp", our own, which needs no library. UCX's own use of TCP is for who
- * names ucx. It authenticates nobody, so its messages are sealed (sealed.h). All ranks take the
- * same. Opening is a collective of two steps, between which ranks agree that all of them could. */
+/* network.h: the transport between hosts, from a table. "ucx" where devices move memory themselves
+ * (RDMA); else "tcp", our own, which needs no library. UCX's own TCP runs only when ucx is named.
+ * UCX authenticates nobody, so its messages are sealed (sealed.h). All ranks take the same
+ * transport. Opening is a collective of two steps, between which ranks agree that all of them
+ * could. */
 #ifndef GY_NET_NETWORK_H
 #define GY_NET_NETWORK_H
 #include "net/comm/boot.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A member calls those before it in the list, one after the other. Where nobody listens it is gone;
- * one that does not answer for REFORM_ANSWER_NS is passed over. The first that answers leads, and
- * where none is left the member itself does. Who leads serves whoever calls, and looks meanwhile
- * whether those that are missing are gone. Then each that came gets a verdict: its rank and all
- * members, or why it may not go on.
+/* reform.c: a member calls those before it in the list, one after the other. Where nobody listens,
+ * that member is gone; one that does not answer for REFORM_ANSWER_NS is skipped. The first that
+ * answers leads; where none is left, the member itself leads. A leader serves all callers, and
+ * checks meanwhile whether missing members are gone. Then each that came gets a verdict: its rank
+ * and all members, or why it may not continue.
  *
  *     caller  who it is, by the handshake of tcp_handshake.h; its card: on which address it listens
  *     leader  the verdict

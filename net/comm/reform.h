@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* reform.h: the ranks of a job come together again when one is lost, without a launcher. Each keeps
- * a socket on which the others can call it, and a list of all: the members. After a loss the first
- * of the list that lives gathers those that live, settles who goes on, and tells them. What is
- * between them then is a boot (boot.h) as at the start. Strangers with the job's key, which were
+/* reform.h: brings the ranks of a job together again when one is lost, without a launcher. Each
+ * keeps a socket on which the others can call it, and a list of all: the members. After a loss the
+ * first live member of the list gathers the live ones, settles who continues, and tells them. Their
+ * connections are then a boot (boot.h) as at the start. Strangers with the job's key, which were
  * lost before or are new, may join.
  *
- * No two halves go on: whoever leads goes on only without members whose processes are gone (nobody
- * listens at their address), or with more than half of all, or with half and the first of them. */
+ * No two halves continue. A leader continues if the processes of all absent members are gone
+ * (nobody listens at their address). Or it has more than half of all, or half and the first of
+ * them. */
 #ifndef GY_NET_REFORM_H
 #define GY_NET_REFORM_H
 #include "net/comm/boot.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of a host: "KEY PORT PID\n", made under another name and renamed, so that it is whole
- * when it is seen. A file whose process is gone is a leftover. Its name comes from the job, that of
- * its folder from the user, and that lies where every process of the host looks: also others', so
- * nothing is opened there that could make this process wait, and what is not this user's is not
+/* rendezvous.c: the file of a host: "KEY PORT PID\n". It is made under another name and renamed, so
+ * it is whole when it is seen. A file whose process is gone is a leftover. The job gives its name;
+ * the user gives that of its folder, which all processes of the host can see, also other users'. So
+ * nothing is opened there that could make this process wait, and only this user's files are
  * used. */
 #include <fcntl.h>
 #include <signal.h>

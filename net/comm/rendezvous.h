@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* rendezvous.h: how the ranks of a job come to one address and one key. Three ways, the first that
- * is there:
- *     GYRE_KEY_FD      our own launcher: the key comes through a pipe, rank 0 inherits the listening socket or is told its port
- *     GYRE_KEY_FILE    a file of 64 hexadecimal digits that only its owner may read, and an address from the launcher's variables
- *     one host         rank 0 leaves address and key in a file in shared memory, in a folder that only its user may enter; the others of the
- *                      same job find it. Where the folder or the file is not this user's, every rank says at once whose it is */
+/* rendezvous.h: how the ranks of a job come to one address and one key. The first way that exists:
+ *
+ *   GYRE_KEY_FD    our own launcher: the key comes through a pipe; rank 0 inherits the listening
+ *                  socket or is told its port
+ *   GYRE_KEY_FILE  a file of 64 hexadecimal digits that only its owner may read, and an address
+ *                  from the launcher's variables
+ *   one host       rank 0 leaves address and key in a file in shared memory, in a folder that only
+ *                  its user may enter; the others find it. Where folder or file is not this
+ *                  user's, every rank says at once whose it is */
 #ifndef GY_NET_RENDEZVOUS_H
 #define GY_NET_RENDEZVOUS_H
 #include "net/comm/boot.h"

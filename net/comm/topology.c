@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A host's identity is a hash of the kernel's boot and of the namespaces of processes and of shared
- * memory: two containers of one machine are two hosts, two network namespaces alone are not. */
+/* topology.c: a host's identity is a hash of the kernel's boot and of the namespaces of processes
+ * and of shared memory. Two containers of one machine are two hosts; two network namespaces alone
+ * are not. */
 #include <sys/stat.h>
 #include <unistd.h>
 

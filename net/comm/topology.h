@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* topology.h: who is near whom. Ranks that see the same kernel and the same processes are of one
- * host: they can map each other's memory. Hosts are numbered by their first rank. Ranks of a host
- * that are bound to different sockets, or else to different NUMA nodes, are its groups, numbered by
- * their first rank. Where one rank may run anywhere, the host is one group. What the system cannot
- * tell stands in a file:
+/* topology.h: which ranks are near each other. Ranks that see the same kernel and the same
+ * processes are on one host: they can map each other's memory. Hosts are numbered by their first
+ * rank. Ranks of a host that are bound to different sockets, or else to different NUMA nodes, are
+ * its groups, numbered by their first rank. Where one rank may run anywhere, the host is one group.
+ * A file tells what the system cannot:
  *
- *     dims 4x8x8                 sizes whose product is the number of ranks, the nearest first: ranks of a host, hosts of a rack, racks
- *     rack left  node0 node1     hosts of a rack by name; all racks have equally many hosts, each host is in one
- *     sockets 3 2                groups of every host with so many ranks: the first three, the other two */
+ *     dims 4x8x8               sizes whose product is the number of ranks, the nearest first: ranks
+ *                              of a host, hosts of a rack, racks
+ *     rack left  node0 node1   hosts of a rack by name; racks have equally many hosts, each host is
+ *                              in one
+ *     sockets 3 2              groups of every host: the first three ranks, the other two */
 #ifndef GY_NET_TOPOLOGY_H
 #define GY_NET_TOPOLOGY_H
 #include "net/comm/affinity.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of two rows of floats. One body is written in vectors of eight floats. It is compiled for
- * what every processor of the kind has, and on x86 again for AVX2, which is chosen when it is
- * called. */
+/* add.c: adds two rows of floats. One body is written in vectors of eight floats. It is compiled
+ * for what every processor of the kind has, and on x86 again for AVX2, which a call chooses at run
+ * time. */
 #include "net/schedule/add.h"
 
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* add.h: sums of float arrays as wide as the processor adds. The same bits whatever its width:
- * elements do not meet. */
+/* add.h: adds float arrays in the processor's widest vectors, for all levels of sums. Elements do
+ * not meet, so bits are the same whatever the width. */
 #ifndef GY_NET_ADD_H
 #define GY_NET_ADD_H
 #include "engine/base/base.h"

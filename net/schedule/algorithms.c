@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The algorithms by name, and the checks that all of them share. */
+/* algorithms.c: the algorithms by name, and the checks that all of them share. */
 #include "net/schedule/algorithms.h"
 #include "net/schedule/builders.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* algorithms.h: the table of algorithms, and schedules by an algorithm's name. It stands above the
- * files that build. */
+/* algorithms.h: the table of collective algorithms, and schedules built by an algorithm's name. It
+ * stands above the files that build one algorithm each. choice.c, lab and tests call it. */
 #ifndef GY_NET_ALGORITHMS_H
 #define GY_NET_ALGORITHMS_H
 #include "net/schedule/schedule.h"

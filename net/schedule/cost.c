@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Small messages go forth and back: half the shortest time is the latency. Then longer ones, twice
- * as long each time, until a way takes some milliseconds: what it took beyond the latency gives the
+/* cost.c: measures with small messages first: half the shortest round trip is the latency. Then it
+ * doubles the message until a way takes some milliseconds; the time beyond the latency gives the
  * rate. */
 #include "net/schedule/cost.h"
 #include "engine/base/clock.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cost.h: which algorithm is fastest between these hosts. Three numbers are measured when a job
- * begins, in some tens of milliseconds. For a size the algorithm is taken whose schedule ends first
- * when it is simulated with them (simulation.h): what is true of a new algorithm is known as soon
- * as its schedule is. One rank chooses for all, so that they never differ. */
+/* cost.h: finds the fastest algorithm between these hosts, for choice.c. Three numbers are measured
+ * when a job begins, in some tens of milliseconds. For a size it takes the algorithm whose schedule
+ * ends first in a simulation with them (simulation.h). So a new algorithm needs its schedule alone.
+ * One rank chooses for all, so that they never differ. */
 #ifndef GY_NET_COST_H
 #define GY_NET_COST_H
 #include "net/schedule/simulation.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Lane after lane, a round's messages are posted. When all of them are done what came is added, in
- * the order of the list, and the next round begins. What is received to be added lies in a staging
+/* exec.c: posts the messages of a round, lane after lane. When all of them are done it adds what
+ * came, in the order of the list, and begins the next round. Data to be added waits in a staging
  * area, a part a lane, as large as the lane's largest round. Where no other step of the round reads
- * or adds to the same pieces it is added while it comes, if the transport gives it.
+ * or adds to the same pieces, it is added while it arrives, if the transport allows.
  *
- * Floats that travel as bf16 are half the bytes; sums are made in float. What a rank sends it
- * rounds in its own buffer, too, so that it goes on with what the other one has; and at the end
- * every rank rounds what it has. So all end with the same bits. */
+ * Floats that travel as bf16 are half the bytes; sums are made in float. A rank rounds what it
+ * sends in its own buffer, too, so that it continues with what the other one has. At the end every
+ * rank rounds what it has. So all end with the same bits. */
 #include "engine/base/half.h"
 #include "net/schedule/add.h"
 #include "net/schedule/exec.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* exec.h: runs one rank's part of a schedule on a transport. Nothing is allocated after open. */
+/* exec.h: runs one rank's part of a schedule on a transport; inter_host.c calls it. Nothing is
+ * allocated after open. */
 #ifndef GY_NET_EXEC_H
 #define GY_NET_EXEC_H
 #include "net/schedule/schedule.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Building schedules: algorithms add steps message by message, in any order; at the end three
- * stable counting sorts lay them out by rank, lane and round. */
+/* schedule.c: builds schedules. Algorithms add steps message by message, in any order; at the end
+ * three stable counting sorts lay them out by rank, lane and round. */
 #include "net/schedule/schedule.h"
 
 GY_INT void gy_net_open_schedule(struct gy_net_schedule *s, const struct gy_alloc *alloc, const char *name, int goal, int ranks,

@@ -8,8 +8,8 @@
  * matched by sender, receiver and lane, in the order of the lists.
  *
  * Schedules come from pure functions of the number of ranks and the layout, one algorithm a file.
- * The function gy_net_verify proves them before use. Then an executor runs them or a simulator
- * times them: all three read the same bytes. */
+ * gy_net_verify proves them before use. Then an executor (exec.h) runs them or a simulator times
+ * them: all three read the same bytes. */
 #ifndef GY_NET_SCHEDULE_H
 #define GY_NET_SCHEDULE_H
 #include "engine/base/mem.h"
@@ -54,11 +54,11 @@ struct gy_net_schedule {
     int32_t *rank_of;          /* while it is built: the rank of each step */
 };
 
-/* The layout that an algorithm cuts its work by. lanes: how many parts of the buffer follow each
- * other, at least 1. dims: sizes whose product is ranks, the innermost (nearest) first. Ranks that
- * differ in coordinate 0 only are neighbours on a host. No dim_count (0): one dimension. The array
- * hosts has the ranks on each host, consecutive, for algorithms that know unequal hosts; host_count
- * 0: made from dims[0]. */
+/* The layout by which an algorithm cuts its work. lanes: parts of the buffer that follow each
+ * other, at least 1. dims: sizes whose product is ranks, the innermost (nearest) first; dim_count
+ * 0: one dimension. Ranks that differ in coordinate 0 only are neighbours on a host. hosts: the
+ * number of consecutive ranks on each host, for algorithms that know unequal hosts. host_count 0:
+ * hosts are made from dims[0]. */
 struct gy_net_shape {
     int ranks, lanes, dim_count, host_count;
     int dims[GY_NET_DIMS];

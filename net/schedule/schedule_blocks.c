@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of a balanced tree over any number of ranks, as shards are dealt to them (engine/job/
- * deal.c): with 2^k <= ranks < 2^(k+1) the first ones have a block each, and of the others two
- * share one. Up that tree each rank sends what it has to the first rank of the branch beside it;
- * the sum goes back the same way. For a power of two it is the order of halving and doubling.
+/* schedule_blocks.c: the order of a balanced tree over any number of ranks, as shards are dealt to
+ * them (engine/job/deal.c). With 2^k <= ranks < 2^(k+1) the first ones have a block each; of the
+ * others two share one. Up that tree each rank sends what it has to the first rank of the next
+ * branch; the sum returns the same way. For a power of two it is the order of halving and doubling.
  *
  *     5 ranks, 4 blocks:  0   1   2   3 4        3 <- 4;  0 <- 1, 2 <- 3;  0 <- 2 */
 #include "net/schedule/builders.h"

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Collectives over dimensions. Ranks form a grid; along each dimension in turn the groups that
- * differ in this coordinate only scatter what they still hold, then gather in the reverse order.
- * Parts become smaller from dimension to dimension, so that the far and slow dimensions move the
- * least; and all groups of a dimension work at once, each on its own part: many rings.
+/* schedule_dims.c: collectives over dimensions. Ranks form a grid. Along each dimension in turn the
+ * groups that differ in this coordinate only scatter what they still hold; then they gather in the
+ * reverse order. Parts shrink from dimension to dimension, so the far and slow dimensions move the
+ * least. All groups of a dimension work at once, each on its own part: many rings.
  *
- *     dims 4x8x8:   scatter in hosts (1 -> 1/4), in racks (1/4 -> 1/32), between racks (1/32 -> 1/256), gather back
+ *     dims 4x8x8:   scatter in hosts (1 -> 1/4), in racks (1/4 -> 1/32), between racks
+ *                   (1/32 -> 1/256), gather back
  *
- * This is the mesh collective of Barnett and van de Geijn (1994), the multi-ring of PowerAI DDL
- * (Cho et al. 2017) when each dimension runs rings, and better than it on switched networks when
- * each runs recursive halving. One dimension gives the flat forms. Halving begins with the nearest
- * ranks, in every dimension: its sums are the balanced tree over ranks, the same for any powers of
- * two. Lanes follow each other through the dimensions, so that all of them are busy. Ranks beyond a
- * power of two, where halving needs one, add to a partner first and are told the result at the
- * end. */
+ * This is the mesh collective of Barnett and van de Geijn (1994). With rings in each dimension it
+ * is the multi-ring of PowerAI DDL (Cho et al. 2017). With recursive halving in each it is better
+ * than that on switched networks. One dimension gives the flat forms. Halving begins with the
+ * nearest ranks, in every dimension: its sums are the balanced tree over ranks, the same for any
+ * powers of two. Lanes follow each other through the dimensions, so that all of them are busy.
+ * Where halving needs a power of two, ranks beyond it first add to a partner, which tells them the
+ * result at the end. */
 #include "net/schedule/builders.h"
 
 struct dims_kind {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Recursive halving and doubling among 2^k members, told by the blocks that they own. Scatter: in
- * every round the blocks that a member still holds are split in two. It sends the half that is not
- * its own to the partner that keeps it, and adds its own half from there. Gather: the same
- * backward, the parts doubling.
+/* schedule_halving.c: recursive halving and doubling among 2^k members, told by the blocks that
+ * they own. Scatter: in every round a member splits the blocks that it still holds in two. It sends
+ * the half that is not its own to the partner that keeps it, and adds what arrives to its own half.
+ * Gather: the same backward, the parts doubling.
  *
  *     blocks 0 1 2 3     distance 2   0 <-> 2   1 <-> 3     half of the buffer
  *                        distance 1   0 <-> 1   2 <-> 3     a quarter
  *
- * k latencies where a ring has 2^k - 1, the same bytes; the sums form a balanced tree over the
- * members. Which ranks meet first, and exchange most, the caller decides by who owns which block.
- * (Rabenseifner 2004, Thakur et al. 2005.) */
+ * It takes k latencies where a ring takes 2^k - 1, for the same bytes. The sums form a balanced
+ * tree over the members. The caller decides by the owners of blocks which ranks meet first, and
+ * exchange most. (Rabenseifner 2004, Thakur et al. 2005.) */
 #include "net/schedule/schedule.h"
 
 /* What the owner of block b holds at this distance: the blocks that agree with b in the bits from there on. */

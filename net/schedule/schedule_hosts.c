@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Two levels with any number of ranks on each host. The buffer of a lane has as many parts as the
- * ranks of all hosts divide evenly (their least common multiple, or the most ranks of a host where
- * that is too many), and each host deals the parts to its ranks in order. Inside a host everybody
- * sends each part to the rank that it belongs to there (direct); between hosts the owners of a part
- * form a ring, or halve it where the number of hosts is a power of two; then back. So every rank of
- * every host uses its own path to the network, however many there are.
+/* schedule_hosts.c: two levels with any number of ranks on each host. The buffer of a lane has as
+ * many parts as the ranks of all hosts divide evenly: their least common multiple. Where that is
+ * too many, it has as many as the largest host has ranks. Each host deals the parts to its ranks in
+ * order. Inside a host every rank sends each part to its owner there (direct). Between hosts the
+ * owners of a part form a ring, or halve it where the number of hosts is a power of two; then back.
+ * So every rank of every host uses its own path to the network, however many there are.
  *
  *     host A: a0 a1 a2          parts of 6:  a0 a0 a1 a1 a2 a2
- *     host B: b0 b1                          b0 b0 b0 b1 b1 b1     rings: a0-b0, a0-b0, a1-b0, a1-b1, a2-b1, a2-b1 */
+ *     host B: b0 b1                          b0 b0 b0 b1 b1 b1
+ *                               rings:       a0-b0, a0-b0, a1-b0, a1-b1, a2-b1, a2-b1 */
 #include "net/schedule/builders.h"
 
 #define HOSTS_PARTS_MOST 64

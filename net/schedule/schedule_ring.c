@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Rings. Scatter: in every round each member sends one block to its successor, which adds its own.
- * A block passes all members once and ends, complete, at its owner. Gather: complete blocks go
- * round the same way. n members, n - 1 rounds each.
+/* schedule_ring.c: rings. Scatter: in every round each member sends one block to its successor,
+ * which adds its own. A block passes all members once and ends, complete, at its owner. Gather:
+ * complete blocks go round the same way. n members, n - 1 rounds each.
  *
- *     round 0   0 -> 1 -> 2 -> 3 -> 0     member m sends block m - 1 - t, receives block m - 2 - t and adds;
- *     round 1   ...                       after t = n - 2 it holds block m
+ *     round 0   0 -> 1 -> 2 -> 3 -> 0     member m sends block m - 1 - t, receives and adds block
+ *     round 1   ...                       m - 2 - t; after t = n - 2 it holds block m
  *
  * Time n - 1 latencies, (n - 1) / n of the bytes: right for large buffers. (Patarasuk and Yuan
  * 2009.) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedules as text: what is printed can be read again, so a schedule can be written by hand or by
- * another program. The first line tells goal, name and sizes; every other line is a step; the order
- * of the lines of one rank, lane and round counts. # begins a comment.
+/* schedule_text.c: schedules as text. What is printed can be read again, so a schedule can be
+ * written by hand or by another program. The first line tells goal, name and sizes; every other
+ * line is a step. The order of the lines of one rank, lane and round counts. # begins a comment.
  *
  *     allreduce by mine: 2 ranks, 1 pieces in 1 lane
  *     rank 0  lane 0  round 0  add      pieces 0 to 0 from rank 1

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole-buffer algorithms, for small messages and for broadcasts.
+/* schedule_tree.c: whole-buffer algorithms, for small messages and for broadcasts.
  *
- * doubling: in round t every rank exchanges all it has with the rank at distance 2^t, and both add:
- * log2 p latencies, log2 p
- *             times the bytes.              0 <-> 1, 2 <-> 3;  0 <-> 2, 1 <-> 3
- * double tree: two binary trees, each for half of the lanes. A rank that is a leaf in one is an
- * inner node in the other, so that
- *             with many lanes every link carries data both ways all the time (Sanders, Speck and Traeff 2009).
+ * doubling: in round t every rank exchanges all it has with the rank at distance 2^t, and both add.
+ * It takes log2 p latencies, log2 p times the bytes.
+ *
+ *             0 <-> 1, 2 <-> 3;  0 <-> 2, 1 <-> 3
+ *
+ * double tree: two binary trees, each for half of the lanes. A leaf of one tree is an inner node of
+ * the other. So with many lanes every link carries data both ways all the time (Sanders, Speck and
+ * Traeff 2009).
+ *
  *                  3                 4
  *                /   \             /   \
  *               1     5           2     6         sums up to the root, result down
  *              0 2   4 6         1 3   5 0
+ *
  * binomial: broadcast: in round t the ranks below 2^t send to those 2^t further on. */
 #include "net/schedule/builders.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Time goes from event to event, by a heap: a message begins to flow, a flow ends, a rank has
- * added, a link's bucket is empty. When flows come or go, the rates of those that share links with
- * them, directly or through others, are found anew by filling: the link with the least left for
- * each of its flows fixes these flows, again and again (max-min fairness). Other flows keep their
- * rates.
+/* simulation.c: time goes from event to event, by a heap. An event: a message begins to flow, a
+ * flow ends, a rank has added, a link's bucket is empty. When flows begin or end, the rates of
+ * flows that share links with them, directly or through others, are computed anew by filling. Again
+ * and again the link with the least left for each of its flows fixes these flows (max-min
+ * fairness). Other flows keep their rates.
  *
  * A link with a token bucket has its peak rate while there are tokens: they come at its own rate
  * and go with what flows. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* simulation.h: how long a schedule takes on a cluster that is described, not there. The same steps
- * that an executor would run are run by events: a message begins when both ends have posted it,
- * waits for its latency, then flows. All flows share the links on their ways max-min fairly. What
- * is added, and every message, costs time of the rank, one lane after another. A host's way may be
- * shaped by a token bucket: what it did not carry while it was idle, up to the burst, it carries
- * faster afterwards. Noise and the ranks' different beginnings are drawn from a seed. A figure from
- * here is a simulation, never a measurement. */
+/* simulation.h: how long a schedule takes on a described cluster; cost.c and the lab call it.
+ * Events run the same steps that an executor would run. A message begins when both ends have posted
+ * it, waits for its latency, then flows. All flows share the links on their ways max-min fairly.
+ * Each addition and each message costs time of the rank, one lane after another. A token bucket may
+ * shape a host's way: it carries faster, up to the burst, what it did not carry while idle. Noise
+ * and the ranks' different beginnings are drawn from a seed. A figure from here is a simulation,
+ * never a measurement. */
 #ifndef GY_NET_SIM_H
 #define GY_NET_SIM_H
 #include "net/schedule/schedule.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Proof of a schedule by running it with symbols. Every piece of every rank holds an expression: a
- * contribution, or the sum of two expressions; equal expressions are one node, whatever the order
- * of a sum's two sides (a + b and b + a have the same bits). A message passes when both ends have
- * reached its round, as a rendezvous does: if nothing can move and something is left, the schedule
- * can hang. At the end each node knows how many contributions it has, and a sum of random words
- * that only the complete set can have. The nodes' own hashes make the certificate of order. */
+/* verify.c: proves a schedule by running it with symbols. Every piece of every rank holds an
+ * expression: a contribution, or the sum of two expressions. Equal expressions are one node,
+ * whatever the order of a sum's two sides (a + b and b + a have the same bits). A message passes
+ * when both ends have reached its round, as in a rendezvous. If nothing can move and something is
+ * left, the schedule can hang. At the end each node knows how many contributions it has, and a sum
+ * of random words that only the complete set can have. The nodes' own hashes make the certificate
+ * of order. */
 #include "engine/base/hash.h"
 #include "net/schedule/schedule.h"
 

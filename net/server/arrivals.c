@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A record is written beside the run and becomes a file at its end. One that is replayed was
- * written
- * by somebody: each line is checked when its turn comes. */
+/* arrivals.c: writes a record beside the run; it becomes a file at the run's end. A record to be
+ * replayed may come from anybody: each line is checked when its turn comes. */
 #include "net/server/arrivals.h"
 #include "engine/base/text.h"
 

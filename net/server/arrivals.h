@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* arrivals.h: the order in which a server took what came, as a text file: a line that tells the run
- * and the server, then a line each: "push WORKER SLICE", "fetch WORKER", "leave WORKER", "lost
- * WORKER". Taken
- * again
- * in that order, the same gradients make the same weights, to the bit. */
+/* arrivals.h: the order in which a server took its workers' messages, as a text file. The first
+ * line tells the run and the server, then a line each: "push WORKER SLICE", "fetch WORKER", "leave
+ * WORKER", "lost WORKER". Replayed in that order, the same gradients make the same weights, to the
+ * bit. */
 #ifndef GY_NET_SERVER_ARRIVALS_H
 #define GY_NET_SERVER_ARRIVALS_H
 #include "engine/base/file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sealing a frame, and refusing one that is not expected, with a sentence that says why. */
+/* frame.c: seals a frame, and refuses one that is not expected, with a sentence that says why. */
 #include "net/server/frame.h"
 #include "engine/base/hash.h"
 

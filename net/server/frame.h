@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* frame.h: what stands before the floats that workers and parameter servers send each other. A
- * frame tells the run, who sent it, which slice it is of and which number it has there, so that
- * one of another run, one that comes twice and one that comes again later are refused. */
+/* frame.h: the header before the floats that workers and parameter servers send each other. It
+ * tells the run, the sender, the slice and a number in it. So frames of another run, duplicates and
+ * late repetitions are refused. */
 #ifndef GY_NET_SERVER_FRAME_H
 #define GY_NET_SERVER_FRAME_H
 #include "engine/base/mem.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One slice's book. Nothing here knows of messages or floats: whoever keeps it asks after each
- * entry whether an update is due, and who may be answered. */
+/* ledger.c: one slice's book. It knows nothing of messages or floats. After each entry its keeper
+ * asks whether an update is due, and who may be answered. */
 #include "net/server/ledger.h"
 
 GY_INT void gy_ledger_open(struct gy_ledger *ledger, const struct gy_ledger_rules *rules,

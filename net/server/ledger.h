@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* ledger.h: what a server knows of its workers, for one slice of the parameters: who has pushed
- * a gradient, whether an update is due, and whom it owes an answer.
+/* ledger.h: what a server knows of its workers, for one slice of the parameters. It tells who has
+ * pushed a gradient, whether an update is due, and who waits for an answer. served_server.c keeps
+ * it.
  *
- * Of a step the first `take` gradients make an update. With as many as there are workers that is
- * synchronous training. With fewer the others are late: their gradients are of weights that have
- * been updated meanwhile, and are dropped (Chen et al. 2016). Asynchronous training takes each
- * gradient by itself, however old its weights are. How far a worker may be ahead of the slowest
- * one is bounded by not answering it (stale synchronous parallel, Ho et al. 2013).
+ * The first `take` gradients of a step make an update. With as many as there are workers that is
+ * synchronous training. With fewer the others are late: their weights have been updated meanwhile,
+ * so their gradients are dropped (Chen et al. 2016). Asynchronous training takes each gradient by
+ * itself, however old its weights are. A worker that is too far ahead of the slowest one gets no
+ * answer yet (stale synchronous parallel, Ho et al. 2013).
  *
- * With take > 1 no two workers wait for each other on two slices: of those that wait, the one
- * whose step began first waits for a slice that was updated before by a worker whose step began
- * earlier.
- */
+ * With take > 1 no two workers wait for each other on two slices. Of those that wait, the one whose
+ * step began first waits for a slice that a worker whose step began earlier has updated before. */
 #ifndef GY_NET_SERVER_LEDGER_H
 #define GY_NET_SERVER_LEDGER_H
 #include "engine/base/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Dealing is greedy: with the largest first no server has more than a third above the best cut. */
+/* slices.c: deals slices greedily. With the largest first no server has more than a third above the
+ * best cut. */
 #include "net/server/slices.h"
 
 static int slices_largest(const struct gy_server_slice *slices, int count)

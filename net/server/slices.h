@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* slices.h: the parameters, cut into slices, and which server holds which. */
+/* slices.h: cuts the parameters into slices and says which server holds which. */
 #ifndef GY_NET_SERVER_SLICES_H
 #define GY_NET_SERVER_SLICES_H
 #include "engine/base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* HMAC over SHA-256, and the job's key. */
+/* auth.c: HMAC over SHA-256, and the job's key. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

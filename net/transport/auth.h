@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* auth.h: who may talk. A job has one secret key of 32 bytes, which its launcher makes and passes
+/* auth.h: who may talk. A job has one secret key of 32 bytes. Its launcher makes it and passes it
  * by a pipe or a file that only its owner may read, never by a command line. Both ends of a
  * connection prove that they know it (HMAC-SHA-256 of both nonces and of what they claim), and get
- * a session key. Every frame of the job's control carries a counter and a code made with it, so
- * that nothing can be added, repeated or changed. What the frames of data carry is in code.h.
- * Sources: RFC 2104, RFC 4231 (test vectors). */
+ * a session key. Every frame of the job's control carries a counter and a code made with that key,
+ * so that nothing can be added, repeated or changed. code.h has the codes of data frames. Sources:
+ * RFC 2104, RFC 4231 (test vectors). */
 #ifndef GY_NET_AUTH_H
 #define GY_NET_AUTH_H
 #include "engine/base/hash.h"

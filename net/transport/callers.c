@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of calls under way and one poll for all of them. */
+/* callers.c: a table of calls under way and one poll for all of them. */
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>

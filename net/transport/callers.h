@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* callers.h: who calls a listening socket, until it is known whether it is a rank of this job. All
- * callers are served at once, and none is waited for. Of CALLERS_MOST that are here together,
- * whoever has named a missing rank keeps its place until its time is over. Of the others, which
- * have said nothing yet, the oldest leaves for the next one. So neither silence nor a flood of
- * strangers keeps a rank out: it says its name at once, and calls again should it have been sent
- * away before. */
+/* callers.h: callers of a listening socket, until each has proved to be a rank of this job. All are
+ * served at once, and none is waited for. Of CALLERS_MOST at a time, one that has named a missing
+ * rank keeps its place until its time is over. Of the others, which have said nothing yet, the
+ * oldest leaves for the next one. So neither silence nor a flood of strangers keeps a rank out. A
+ * rank says its name at once, and calls again if it was sent away before. */
 #ifndef GY_NET_CALLERS_H
 #define GY_NET_CALLERS_H
 #include "engine/base/mem.h"

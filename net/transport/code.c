@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Both codes begin with their number, in this machine's order of bytes: so do the bytes of sums,
- * and the handshake refuses a machine of another order. */
+/* code.c: both codes begin with their number, in this machine's order of bytes. The bytes of sums
+ * have that order, too, and the handshake refuses a machine of another order. */
 #include "net/transport/code.h"
 
 static void code_begin(struct gy_net_code *code)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* code.h: what travels with a message, so that its receiver knows that it is what was sent.
- * A CRC-32C finds what went wrong on the way. An HMAC-SHA-256 with a key of one direction of one
- * connection finds also what somebody changed. Both cover the number of the code, counted from the
- * begin of the connection, so that nothing can be left out, repeated or moved. */
+/* code.h: the code of a message, by which its receiver knows that it is what was sent. A CRC-32C
+ * finds faults of the way. An HMAC-SHA-256 with a key of one direction of one connection also finds
+ * changes by an attacker. Both cover the number of the code, counted from the connection's start,
+ * so that nothing can be left out, repeated or moved. */
 #ifndef GY_NET_CODE_H
 #define GY_NET_CODE_H
 #include "engine/base/hash.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a rank receives another one sends, so sends alone are counted. */
+/* counted.c: counts sends alone: what a rank receives, another one sends. */
 #include "net/transport/counted.h"
 
 struct gy_net_counted {

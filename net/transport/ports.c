@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A process finds its open files in /proc; where there is none it finds no connection, and nothing
- * changes. */
+/* ports.c: a process finds its open files in /proc. Without /proc it finds no connection, and
+ * nothing changes. */
 #include <dirent.h>
 #include <limits.h>
 #include <sys/socket.h>

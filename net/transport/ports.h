@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ports.h: the connections of a library that gives no hand on them. They are known by the ports on
- * which the library listens, here and in the other processes: each connection has such a port at
- * one of its ends. */
+/* ports.h: finds the sockets of a library (UCX) that does not expose their descriptors. It knows
+ * the ports on which the library listens, here and in other processes. Each connection has such a
+ * port at one end. */
 #ifndef GY_NET_PORTS_H
 #define GY_NET_PORTS_H
 #include "engine/base/base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each request has one or two of the inner transport's, kept in a record until they are over.
- * Messages of one tag keep their order, so the second one has the tag of the first. Records are
+/* sealed.c: each request has one or two of the inner transport's, kept in a record until they are
+ * over. Messages of one tag keep their order, so the second has the tag of the first. Records are
  * used again; there are as many as requests were ever under way at once. */
 #include "net/transport/sealed.h"
 #include "net/transport/tags.h"

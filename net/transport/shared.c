@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A ring is two counters of bytes, written and read, and room for bytes between them. Each counter
- * has one writer; the other end reads it with acquire, so it sees what was put there before. A
- * message travels in pieces, between which announcements go the same way. A large message is
- * written and read at the same time, through a ring that stays in the caches. */
+/* shared.c: a ring is two counters of bytes, written and read, and room for bytes between them.
+ * Each counter has one writer; the other end reads it with acquire, so it sees what was put there
+ * before. A message travels in pieces, between which announcements go the same way. A large message
+ * is written and read at the same time, through a ring that stays in the caches. */
 #include "net/transport/request_list.h"
 #include "net/transport/shared.h"
 #include "net/transport/tags.h"

@@ -4,9 +4,9 @@
  *
  *     ring from A to B:   WANT tag 3 | PIECE tag 7, 32 KiB | PIECE tag 7, 9 KiB | WANT tag 3 | ...
  *
- * A receive is announced (WANT), and a message is only written once its receive was announced. So
- * whatever stands at a ring's head can be taken at once: nothing is kept aside, no message waits
- * behind another one that nobody wants, and the memory is bounded.
+ * A receive is announced (WANT), and a message is only written once its receive was announced. So a
+ * ring's head can be taken at once. Nothing is kept aside, no message waits behind an unwanted one,
+ * and the memory is bounded.
  *
  * The ranks belong to one job and one host, and the memory to them alone: messages carry no
  * code. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sockets do not block; whoever waits, waits in poll, and no longer than until the deadline. */
+/* socket.c: sockets do not block; a wait is a poll that ends at the deadline. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>

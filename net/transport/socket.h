@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* socket.h: TCP with deadlines. Every function returns by its deadline (monotonic nanoseconds); a
- * peer that sends slowly gains nothing. Addresses are numeric or names, "host:port" or
- * "[v6]:port". */
+/* socket.h: TCP sockets with deadlines. Every function returns by its deadline, in monotonic
+ * nanoseconds; a peer that sends slowly gains nothing. Addresses are "host:port" or "[v6]:port",
+ * host a number or a name. Rendezvous, launcher and the TCP transport call it. */
 #ifndef GY_NET_SOCKET_H
 #define GY_NET_SOCKET_H
 #include "engine/base/status.h"
@@ -11,33 +11,43 @@ GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct
 /* Tries again until the deadline while nobody listens yet. */
 GY_INT int gy_net_connect(const char *host, int port, int64_t deadline, int *fd, struct gy_error *err);
 GY_INT int gy_net_wait(int fd, int64_t deadline); /* 1: there is something to read, or it broke */
-GY_INT int gy_net_read(int fd, void *bytes, size_t count, int64_t deadline, struct gy_error *err);  /* GY_E_PEER: closed or late */
+/* GY_E_PEER: closed or late */
+GY_INT int gy_net_read(int fd, void *bytes, size_t count, int64_t deadline, struct gy_error *err);
 GY_INT int gy_net_write(int fd, const void *bytes, size_t count, int64_t deadline, struct gy_error *err);
-/* The same for sockets that nobody waits for. An address as the system has it, in bytes that can travel. */
+/* ---- sockets that nobody waits for ---- */
+/* An address as the system has it, in bytes that can travel. */
 struct gy_net_endpoint {
     uint32_t count;
     unsigned char bytes[28]; /* room for IPv6 */
 };
-GY_INT int gy_net_endpoint_own(int fd, struct gy_net_endpoint *out);  /* of the socket's own side; < 0: none that fits */
+/* of the socket's own side; < 0: none that fits */
+GY_INT int gy_net_endpoint_own(int fd, struct gy_net_endpoint *out);
 GY_INT int gy_net_endpoint_peer(int fd, struct gy_net_endpoint *out);
-GY_INT int gy_net_endpoint_interface(const char *name, struct gy_net_endpoint *out, struct gy_error *err); /* the first address of "eth1" */
+/* the first address of a network interface such as "eth1" */
+GY_INT int gy_net_endpoint_interface(const char *name, struct gy_net_endpoint *out,
+                                     struct gy_error *err);
 GY_INT void gy_net_endpoint_loopback(struct gy_net_endpoint *out);
-GY_INT void gy_net_endpoint_text(const struct gy_net_endpoint *at, char *text, size_t room); /* "10.0.0.1:4000", "[fe80::1]:4000" */
+/* "10.0.0.1:4000", "[fe80::1]:4000" */
+GY_INT void gy_net_endpoint_text(const struct gy_net_endpoint *at, char *text, size_t room);
 GY_INT int gy_net_endpoint_port(const struct gy_net_endpoint *at);
 GY_INT int gy_net_endpoint_is_loopback(const struct gy_net_endpoint *at);
 GY_INT int gy_net_endpoint_same_host(const struct gy_net_endpoint *a, const struct gy_net_endpoint *b);
 /* Listens on that address, on any port; *bound: with it. Does not block. */
 GY_INT int gy_net_listen_at(const struct gy_net_endpoint *at, int *fd, struct gy_net_endpoint *bound, struct gy_error *err);
-GY_INT int gy_net_accept_now(int listener, int *fd);                          /* 0; EAGAIN: nobody is there; else errno's number */
-GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd);   /* < 0: refused at once */
-GY_INT int gy_net_connect_problem(int fd);                                    /* 0: connected or under way; else errno's number */
-/* The system asks the other end of a silent connection once a second whether it can be reached, whatever its process does. */
+/* 0; EAGAIN: nobody is there; else errno's number */
+GY_INT int gy_net_accept_now(int listener, int *fd);
+GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd); /* < 0: refused at once */
+GY_INT int gy_net_connect_problem(int fd); /* 0: connected or under way; else errno's number */
+/* Has the system ask the other end of a silent connection once a second whether it can be reached
+ * (TCP keepalive), whatever its process does. */
 GY_INT void gy_net_socket_watch(int fd);
-/* 1: for GY_NET_CUT_MS nothing came from the other end's system, though it was asked twice at least, by what was sent, or, where something is
- * waited for, by questions. Where its process reads nothing its system still answers. */
+/* 1: the other end's system did not answer for GY_NET_CUT_MS. Data, or keepalive probes where this
+ * end waits, asked it at least twice. The system of a process that reads nothing still answers. */
 #define GY_NET_CUT_MS 2500
 GY_INT int gy_net_socket_is_cut(int fd, int waits);
-GY_INT void gy_net_socket_near(int fd); /* where both ends are of this machine there is nothing to pace: the simplest control of the rate */
+/* Both ends are on this machine: chooses the simplest congestion control, as nothing needs
+ * pacing. */
+GY_INT void gy_net_socket_near(int fd);
 /* Splits "host:port" into host (room bytes) and port. */
 GY_INT int gy_net_address(const char *text, char *host, size_t room, int *port, struct gy_error *err);
 

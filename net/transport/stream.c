@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* What travels is lines; behind one that begins a message follow its bytes and a line that ends it.
- * Each line carries a code (code.h) of itself, the one at the end also of the bytes. So no length
- * is believed, and no message is whole, before its code was found right. Where a code is wrong the
- * connection ends, and all requests are lost with it. That includes a receive that was given on
- * while it came (take): its sum never ends as done. A send is over when the system has all of it.
+/* stream.c: a stream carries lines. Behind a line that begins a message follow its bytes and a line
+ * that ends it. Each line carries a code (code.h) of itself, the last one also of the bytes. So no
+ * length is believed, and no message is whole, before its code was found right. A wrong code ends
+ * the connection and loses all its requests. That includes a receive whose bytes were handed over
+ * on the way (take): its sum never ends as done. A send is over when the system has all of it.
  *
- * All tags share the stream, so a message may stand at its head that nobody waits for yet, while
- * one behind it is waited for: tags are independent of each other, and ranks may depend on each
- * other in a circle. Therefore the stream always moves on: a message that has no receive in
- * STREAM_LOOKS progress calls is put aside in memory ("early"). That memory is bounded by a window:
- * whoever sends counts the bytes that the other has not said to be taken (STREAM_TAKEN: given to a
- * receive), and beyond STREAM_WINDOW sends only what is asked for. A receive that waits for a
- * millisecond, or is large, asks (STREAM_ASKS: how many messages of its tag have had a receive so
- * far). What is asked for needs no memory. So nothing that is waited for is held back for ever by
- * what is not, and nothing can stand still. A message that was asked for passes those of other
- * tags. Those of one tag keep their order: while one is held back, others of its tag go out only
- * when they were asked for, and then so was it.
+ * All tags share the stream, but tags are independent, and ranks may depend on each other in a
+ * circle. So a message that nobody waits for yet must not hold up one behind it. The stream always
+ * moves on:
  *
- * Reading and writing go on until the system refuses; who owns the stream says when it may be tried
- * again. */
+ *     posted    a receive exists: bytes go straight into its buffer
+ *     early     none exists for STREAM_LOOKS progress calls: the message is put aside in memory
+ *     taken     it was given to a receive; the receiver tells so (STREAM_TAKEN)
+ *     asked     its receive waits for a millisecond, or is large: the receiver asks for it
+ *               (STREAM_ASKS: how many messages of its tag have had a receive so far)
+ *
+ * A sender counts the bytes not yet taken. Beyond STREAM_WINDOW it sends only what was asked for,
+ * which needs no memory; so the window bounds early messages. Requested messages may overtake
+ * messages of other tags, never of their own. So an unrequested message cannot block a requested
+ * one, and the stream cannot deadlock.
+ *
+ * Reading and writing go on until the system refuses; the stream's owner says when to try again. */
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* stream.h: the messages between two ranks on one connection, both ways. It is made before there is
- * a connection: requests wait for it. Nothing blocks, and what comes is written straight into the
- * buffer that waits for it. One thread at a time. */
+/* stream.h: the messages between two ranks on one connection, both ways, for tcp.c. A stream exists
+ * before its connection: requests wait for it. Nothing blocks, and bytes go straight into the
+ * buffer that waits for them. One thread at a time. */
 #ifndef GY_NET_STREAM_H
 #define GY_NET_STREAM_H
 #include "net/transport/code.h"

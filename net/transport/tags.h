@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tags.h: what is counted for each tag of the messages between two ranks. */
+/* tags.h: counts by tag of the messages between two ranks. stream.c and shared.c keep them. */
 #ifndef GY_NET_TAGS_H
 #define GY_NET_TAGS_H
 #include "engine/base/mem.h"

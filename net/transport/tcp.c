@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One connection for each two ranks that talk (stream.h); the higher rank calls the lower one at
- * its first message to or from it (tcp_handshake.h). Who is called answers in a thread of its own
+/* tcp.c: one connection for each two ranks that talk (stream.h). The higher rank calls the lower
+ * one at its first message to or from it (tcp_handshake.h). A thread of its own answers calls
  * (callers.h), so that a rank that computes is late, not lost. Its connections lie ready for the
- * thread that uses the transport. The system tells by edges (EPOLLET) what may be read and written:
- * while something moves no time is spent on asking, and with few connections none at all. */
+ * thread that uses the transport. The system tells by edges (EPOLLET) what may be read and written.
+ * While something moves no time is spent on asking, and with few connections none at all. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>

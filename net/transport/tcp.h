@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* tcp.h: the transport between hosts on plain TCP, for where there is nothing faster: one
- * connection for each two ranks that talk, made at the first message, without a library, and
- * without a copy in between: the system writes straight into the buffer that waits. A rank that
- * breaks off ends its requests as GY_NET_LOST. So does a message that is not what was sent; from
- * then on progress fails with a sentence. One thread at a time may use it; another, its own, lets
- * other ranks in meanwhile. */
+/* tcp.h: the transport between hosts on plain TCP, for hosts without a faster one. It has one
+ * connection for each two ranks that talk, made at the first message, and needs no library. Nothing
+ * is copied in between: the system writes straight into the buffer that waits. A rank that breaks
+ * off ends its requests as GY_NET_LOST. So does a message that is not what was sent; from then on
+ * progress fails with a sentence. One thread at a time may use it; a thread of its own lets other
+ * ranks in meanwhile. */
 #ifndef GY_NET_TCP_H
 #define GY_NET_TCP_H
 #include "net/transport/code.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of steps: what has to come, and what is done with it. What is sent is less than any
- * socket's room, so it goes out whole. */
+/* tcp_handshake.c: a table of steps: what must arrive, and what is done with it. What is sent is
+ * smaller than any socket's buffer, so it goes out whole. */
 #include <sys/socket.h>
 
 #include "net/transport/tcp_handshake.h"

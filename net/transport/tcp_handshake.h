@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* tcp_handshake.h: how both ends of a fresh connection learn that it is between two ranks of one
- * start of a job: for the job's control (boot.h, reform.h) and for data (tcp.h). Both prove that
+/* tcp_handshake.h: how both ends of a fresh connection learn that they are two ranks of one start
+ * of a job. It serves the job's control (boot.h, reform.h) and data (tcp.h). Both ends prove that
  * they know its key, over nonces of both; the last word says that the caller was let in:
+ *
  *     caller  magic, version, epoch, number of ranks, its rank, the rank it calls, nonce
  *     called  nonce, HMAC(key, "data, called", all of the above)
  *     caller  HMAC(key, "data, caller", all of the above)
  *     called  HMAC(key, "data, taken", the same)
+ *
  * Control has words of its own. Each direction of data gets a key of its own from the same, for the
- * code of its messages. Nothing blocks. Until the proof no more than these bytes, of fixed sizes,
- * are read, and nothing is allocated. */
+ * code of its messages. Nothing blocks. Until the proof only these bytes, of fixed sizes, are read,
+ * and nothing is allocated. */
 #ifndef GY_NET_TCP_CALL_H
 #define GY_NET_TCP_CALL_H
 #include "net/transport/code.h"

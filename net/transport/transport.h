@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* transport.h: what moves bytes between ranks. All functions are mandatory. Messages between two
- * ranks with one tag arrive in the order in which they were posted; others in any order. Nothing
- * blocks: post, then progress until a request is done. */
+/* transport.h: the interface of what moves bytes between ranks: shared memory, TCP, UCX. Executors
+ * post messages, then call progress until a request is done; nothing blocks. Messages between two
+ * ranks with one tag arrive in the order in which they were posted, others in any order. Every
+ * function is mandatory. */
 #ifndef GY_NET_TRANSPORT_H
 #define GY_NET_TRANSPORT_H
 #include "engine/base/mem.h"
 
 /* One message on its way. The owner keeps it, and the buffer, until state is not GY_NET_PENDING. */
-enum gy_net_state { GY_NET_PENDING, GY_NET_DONE, GY_NET_LOST /* the peer is gone, or the request was cancelled */ };
+/* GY_NET_LOST: the peer is gone, or the request was cancelled. */
+enum gy_net_state { GY_NET_PENDING, GY_NET_DONE, GY_NET_LOST };
 struct gy_net_request {
     int state;               /* written by progress (of the same thread) only */
     int sends, peer;
     uint32_t tag;
     void *buffer;            /* a send only reads it */
     size_t bytes;
-    /* Of a receive, NULL or: it may be called while the message comes, in the order of its bytes,
-     * with those behind `taken`, which lie at the begin of the buffer; then their place is used
-     * again. What was not given so when the request is done lies there, too. A transport may leave
-     * it all. */
+    /* Of a receive; may be NULL. A transport may call it while a message arrives, in the order of
+     * its bytes. It hands over the bytes behind `taken`, which lie at the buffer's start; their
+     * place is then used again. Bytes not handed over when the request is done lie there, too. */
     void (*take)(struct gy_net_request *request, size_t bytes);
     void *taker;             /* the owner's, for take */
     size_t taken;            /* the transport's */
@@ -42,7 +43,7 @@ struct gy_net_transport {
     const char *name;        /* what is measured on it is kept under it */
     /* floats for each host of a piece of a large sum: pieces follow each other (inter_host.c) */
     int64_t piece;
-    int lanes;               /* at most so many are worth having; 0: any number */
+    int lanes;               /* most lanes that make sums faster; 0: any number */
 };
 
 /* A rank's end of a transport. */

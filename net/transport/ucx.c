@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A message's tag at UCX is (sender, tag) xor the job's secret; receives name both. UCX lets in
- * whoever reaches its port: a stranger's messages meet no receive, and what others hold is checked
- * (sealed.h). Requests under way lie in one list. UCX calls back when one is over. When an endpoint
- * fails, it only marks the peer, and the next progress cancels what is still to come from it and
- * closes the endpoint by force, which ends its sends. Endpoints work in UCX's peer mode: without it
- * a send to a lost peer would never end.
+/* ucx.c: a message's tag at UCX is (sender, tag) xor the job's secret; receives name both. UCX lets
+ * in whoever reaches its port. A stranger's messages meet no receive, and others are checked
+ * (sealed.h). Requests under way lie in one list; UCX calls back when one is over. When an endpoint
+ * fails, the callback only marks the peer. The next progress cancels what is still to come from it
+ * and closes the endpoint by force, which ends its sends. Endpoints work in UCX's peer mode:
+ * without it a send to a lost peer would never end.
  *
  * UCX's own ways of sharing memory stay closed: ranks of one host use memory of ours. Its signal
- * handlers are taken back. Its connections of TCP whose ends are both on this machine are found by
- * their ports and get the simplest control of the rate: BBR, where a system has chosen it, takes
+ * handlers are taken back. Its TCP connections whose ends are both on this machine are found by
+ * their ports and get the simplest congestion control. BBR, where a system has chosen it, costs
  * more than half of the rate there. */
 #include "engine/base/clock.h"
 #include "engine/base/file_line.h"

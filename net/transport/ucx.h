@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ucx.h: the transport between hosts on UCX: whatever network it finds, RDMA or TCP. Its library is
  * opened at run time, so that Gyre builds and starts without it. An endpoint is made at the first
- * message from or to a rank; a rank that breaks off ends its requests as GY_NET_LOST. One thread at
+ * message from or to a rank. A rank that breaks off ends its requests as GY_NET_LOST. One thread at
  * a time may use it. */
 #ifndef GY_NET_UCX_H
 #define GY_NET_UCX_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ucx_api.h: the part of UCX's interface (1.11 and later) that the transport uses, written down
- * once more so that building needs no package. Structs are told by their field_mask which members
- * count, so later versions read these as they are. A test compares sizes and offsets with UCX's own
- * headers where they are installed. */
+/* ucx_api.h: the part of UCX's interface (1.11 and later) that the transport uses, declared here so
+ * that building needs no package. A struct's field_mask says which members count, so later versions
+ * read these as they are. A test compares sizes and offsets with UCX's own headers where they are
+ * installed. */
 #ifndef GY_NET_UCX_API_H
 #define GY_NET_UCX_API_H
 #include "engine/base/base.h"

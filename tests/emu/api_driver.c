@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's functions, reached through cudaGetDriverEntryPoint. The image of a module is a
- * shared object of the host: it is written to a file in this process's folder and opened with
- * dlopen. */
+/* api_driver.c: the driver's functions, reached through cudaGetDriverEntryPoint. The image of a
+ * module is a shared object of the host. It is written to a file in this process's folder and
+ * opened with dlopen. */
 #include "tests/emu/order.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* NVRTC: a program's files are written to a folder of their own, the emulator's prelude in place of
- * CUDA's, and the host's C compiler (GYRE_EMU_CC, CC or cc) makes a shared object of them. Its
- * messages are the log, its output is the 'cubin'. Any number of threads may compile at the same
- * time. GYRE_EMU_CFLAGS ("-O0") are added. GYRE_EMU_KEEP=FOLDER keeps the sources there. */
+/* api_nvrtc.c: NVRTC. A program's files are written to a folder of their own, with the emulator's
+ * prelude in place of CUDA's. The host's C compiler (GYRE_EMU_CC, CC or cc) makes a shared object
+ * of them. Its messages are the log, its output is the 'cubin'. Any number of threads may compile
+ * at once. GYRE_EMU_CFLAGS ("-O0") are added. GYRE_EMU_KEEP=FOLDER keeps the sources there. */
 #include "tests/emu/emu.h"
 
 #include <spawn.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA runtime's functions. Streams work at once, so a copy or a launch has happened when the
- * call returns; order.c knows in which order it might have happened on a GPU, which events say.
- * While a stream is being captured, launches and copies are noted in a graph instead, also those of
- * streams that wait for an event of it; launching the graph repeats them in the order in which they
- * were noted. */
+/* api_runtime.c: the CUDA runtime's functions. Streams work at once, so a copy or a launch has
+ * happened when the call returns. order.c knows in which order it might have happened on a GPU;
+ * events decide that. While a stream is being captured, a graph notes launches and copies instead,
+ * also those of streams that wait for an event of it. Launching the graph repeats them in that
+ * order. */
 #include "tests/emu/order.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cp.async: copies from device to shared memory that go on by themselves until the thread that
- * asked for them waits. The emulator is as unkind as the manual allows: until then the place they
- * go to holds NaNs and may not be touched by anybody, and what they bring is read either at once or
- * only at the wait, at random. Other threads see the data after the wait and a barrier, as after a
+/* async.c: cp.async: copies from device to shared memory that run by themselves until the thread
+ * that started them waits. The emulator is as unkind as the manual allows. Until the wait the
+ * destination holds NaNs and no thread may touch it. The source is read either at once or only at
+ * the wait, at random. Other threads see the data after the wait and a barrier, as after a
  * store. */
 #include "tests/emu/emu.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Barriers that some threads of a block pass. Those that count lie in shared memory: a phase ends
- * when the announced arrivals and bytes are complete; their state is kept here, the 8 bytes in
- * shared memory only have to have been initialised in an order that everybody can rely on. Those
- * with a number (1 to 15) are passed by a given number of threads at a time. */
+/* barrier.c: barriers that some threads of a block pass. Counting barriers lie in shared memory: a
+ * phase ends when the announced arrivals and bytes are complete. Their state is kept here. The 8
+ * bytes in shared memory only have to be initialised in an order on which every thread can rely.
+ * Numbered barriers (1 to 15) are passed by a given number of threads at a time. */
 #include "tests/emu/emu.h"
 
 #define BARRIER_MOST 48

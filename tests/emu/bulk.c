@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Bulk copies between device and shared memory by a tensor map. A map describes a tensor of up to 5
- * dimensions and a box; a copy names the box's first element. Tiled: the box is a rectangle in
- * every dimension. Im2col: it is a number of channels of a number of pixels; pixels follow each
+/* bulk.c: bulk copies between device and shared memory by a tensor map. A map describes a tensor of
+ * up to 5 dimensions and a box; a copy names the box's first element. Tiled: the box is a rectangle
+ * in every dimension. Im2col: it is a number of channels of a number of pixels. Pixels follow each
  * other along W, then H, then N, with the strides of the convolution, inside the corners that the
- * map gives, and each is read at an offset (the filter's tap). What lies outside the tensor is
- * zero. In shared memory a box is dense, innermost first; a swizzle of 128 bytes exchanges pieces
- * of 16 bytes: bits 4 to 6 of an address ^= bits 7 to 9.
+ * map gives. Each is read at an offset (the filter's tap). Outside the tensor lie zeros. In shared
+ * memory a box is dense, innermost first. A swizzle of 128 bytes exchanges pieces of 16 bytes: bits
+ * 4 to 6 of an address ^= bits 7 to 9.
  *
- * A copy is queued and finished at a random moment, at the latest when no thread can go on;
- * meanwhile its place holds NaNs. */
+ * A copy is queued and finished at a random moment, at the latest when no thread can run; meanwhile
+ * its destination holds NaNs. */
 #include "tests/emu/emu.h"
 
 /* What the emulated driver writes into CUDA's 128 bytes. */

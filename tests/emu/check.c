@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Every load and store of a kernel comes here first. It must lie on the thread's own stack, in the
- * block's shared memory, in one allocation of device memory that lives, or (reading) among the
+/* check.c: checks every load and store of a kernel. It must lie on the thread's own stack, in the
+ * block's shared memory, or in one live allocation of device memory. A load may also lie among the
  * constants of the compiled file.
  *
  * Races. Time in a block is counted in epochs: one ends when all threads have met at the block's
- * barrier, so accesses of two epochs are ordered and two of one epoch, by different threads, are
- * not (unless clock.c knows better). Every 4 bytes of shared and of device memory have a cell that
- * holds the last write and the last read: epoch, thread, which of the 4 bytes. An access that
- * overlaps one of another thread in the same epoch is a race if one of both writes. The count of
- * epochs never starts again, so an epoch also says to which block and launch it belongs: in device
- * memory an access of another block of the same launch is a race too, whatever the order in which
- * blocks happened to run.
+ * barrier. So accesses of two epochs are ordered. Two of one epoch, by different threads, are not,
+ * unless clock.c knows better. Every 4 bytes of shared and of device memory have a cell. It holds
+ * the last write and the last read: epoch, thread, which of the 4 bytes. An access that overlaps
+ * one of another thread in the same epoch is a race if one of both writes. The count of epochs
+ * never starts again, so an epoch also names its block and launch. In device memory an access of
+ * another block of the same launch is a race, too, whatever the order in which blocks happened to
+ * run.
  *
- * What gy_load_live and gy_atomic_add do is in order among themselves: their moments have the
+ * Accesses by gy_load_live and gy_atomic_add are ordered among themselves. Their moments have the
  * thread MOMENT_LIVE, and race with every other access of the same epoch or launch.
  *
- * Shared memory is undefined when a block starts: a bit for each byte says whether anybody wrote
- * it, and a mark for each word whether an asynchronous copy is on its way. */
+ * Shared memory is undefined when a block starts. A bit for each byte says whether it was written,
+ * a mark for each word whether an asynchronous copy is on its way. */
 #include "tests/emu/order.h"
 
 #include <sys/mman.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Order between threads of one epoch, for words at which only some threads of a block meet:
- * counting barriers, barriers of some warps, warps. Every thread knows for each other one up to
- * which time it has seen what that one did. Time is one counter for the block: an access is stamped
- * with it; who releases publishes that all he did until now can be seen and lets it tick; who
- * acquires sees what was published. What goes on by itself has numbers behind the threads': a
- * product of warp group g is read by EMU_AGENT_GROUP + g, a bulk copy is written by EMU_AGENT_BAR +
- * its barrier. Without such words nothing here costs time. */
+/* clock.c: order between threads of one epoch, for words at which only some threads of a block
+ * meet: counting barriers, barriers of some warps, warps. Every thread knows of each other one up
+ * to which time it has seen what that one did. Time is one counter for the block; an access is
+ * stamped with it. A release publishes that all the thread did until now can be seen, and advances
+ * the time. An acquire sees what was published. Asynchronous actors have numbers behind the
+ * threads': EMU_AGENT_GROUP + g reads for a product of warp group g, EMU_AGENT_BAR + its barrier
+ * writes for a bulk copy. Without such words nothing here costs time. */
 #include "tests/emu/emu.h"
 
 static uint16_t clock_seen[EMU_IDS][EMU_IDS];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA emulator: a shared library with the names of the CUDA runtime, of the driver and of
- * NVRTC, on which the CUDA backend runs without knowing. It is written to be read: one file for one
+/* emu.h: the CUDA emulator, a shared library with the names of the CUDA runtime, the driver and
+ * NVRTC. The CUDA backend runs on it without knowing. It is written to be read: one file for one
  * idea.
  *
- *   words.h, prelude.cuh   the dialect of kernels in C; a kernel is compiled by the host's compiler
- *   fiber.c                a CUDA thread is a fiber: a stack of its own and a switch of about fourteen instructions
- *   launch.c               a grid: blocks one after the other, the fibers of a block in a random order between meetings
+ *   words.h, prelude.cuh   the dialect of kernels in C, for the host's compiler
+ *   fiber.c                a CUDA thread is a fiber: its stack, a switch of about 14 instructions
+ *   launch.c               a grid: blocks one after the other, the fibers of a block in a random
+ *                          order between meetings
  *   warp.c                 what lanes of a warp do together: shuffles, matrices
- *   async.c                cp.async: copies that go on by themselves
- *   memory.c               device memory: allocations with guard pages, a table of what lives
+ *   async.c                cp.async: asynchronous copies
+ *   memory.c               device memory: allocations with guard pages, a table of live ones
  *   check.c                every load and store of a kernel: bounds, races, values never written
- *   barrier.c, bulk.c, wgmma.c   the words of sm_90: barriers that count, bulk copies, products of a warp group
+ *   barrier.c, bulk.c, wgmma.c   sm_90: barriers that count, bulk copies, products of a warp group
  *   clock.c                order between threads that meet without the whole block
  *   tsan.c                 or ThreadSanitizer checks, each fiber one of its threads
  *   report.c               the sentence that says what a kernel did wrong and where
@@ -49,7 +50,7 @@ enum {
 /* ---- fiber.c ---- */
 
 struct emu_fiber {
-    void *sp;                         /* where it continues; the rest of its registers lie on its stack */
+    void *sp;                         /* where it continues; its registers lie on its stack */
     unsigned char *stack;             /* EMU_STACK_BYTES, a guard page below */
     void *context;                    /* ucontext_t, where there is no switch of our own */
     void *tsan;                       /* ThreadSanitizer's fiber, when it checks */
@@ -57,11 +58,13 @@ struct emu_fiber {
     size_t asan_bytes;
     void *asan_fake;
 };
-/* Makes a fiber start in entry at the next switch; its stack is taken once and used again. 0, or -1 without memory. */
+/* Makes a fiber start in entry at the next switch; its stack is taken once and used again. 0, or -1
+ * without memory. */
 int emu_fiber_make(struct emu_fiber *fiber, void (*entry)(void));
 void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to);
 void emu_fiber_begin(void);           /* the first thing that an entry does */
-void emu_fiber_home(struct emu_fiber *from, struct emu_fiber *scheduler); /* the scheduler was reached by longjmp */
+/* the scheduler was reached by longjmp */
+void emu_fiber_home(struct emu_fiber *from, struct emu_fiber *scheduler);
 void emu_fiber_free(struct emu_fiber *fiber);
 
 /* ---- launch.c ---- */
@@ -113,7 +116,7 @@ struct emu_block {
     struct emu_thread thread[EMU_THREADS_MOST];
     struct emu_fiber scheduler;
     struct emu_thread *now;           /* who runs; NULL: the scheduler */
-    int acting;                       /* for which thread: the same, but for words that one carries out for all */
+    int acting;                       /* for which thread; differs in words that one runs for all */
     const struct emu_launch *launch;
     int ready[EMU_THREADS_MOST], ready_count, live;
     unsigned char *shared;            /* launch->shared bytes, a guard page behind */
@@ -131,14 +134,15 @@ int emu_launch(const struct emu_launch *launch);
 /* Parks the running fiber until its state is EMU_READY again. */
 void emu_park(int state, const char *site);
 void emu_wake(struct emu_thread *thread);
-/* Ends the launch: notes the fault of the running thread (the first one counts) and leaves the fiber for good. */
+/* Ends the launch: notes the fault of the running thread (the first one counts) and leaves the
+ * fiber for good. */
 void emu_fail(const char *site, const void *pc, const char *format, ...) __attribute__((format(printf, 3, 4), noreturn));
 /* The same for a fault that the scheduler sees: returns -1. */
 int emu_fault(int tid, const char *site, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint32_t emu_random(uint32_t below);
 struct gy_emu_words *emu_words(void);
 
-/* Words by how often they were carried out: those of groups (enum gy_emu_group_word), then these. */
+/* Counts how often words were carried out: those of groups (enum gy_emu_group_word), then these. */
 enum {
     EMU_COUNT_WGMMA_F16 = GY_EMU_GROUP_WORDS, EMU_COUNT_WGMMA_BF16, EMU_COUNT_WGMMA_TURNED, EMU_COUNT_COPY_ASYNC, EMU_COUNT_BULK_TILED,
     EMU_COUNT_BULK_IM2COL, EMU_COUNT_BULK_STORE, EMU_COUNT_BAR, EMU_COUNT_SOME, EMU_COUNT_SYNC, EMU_COUNT_LIVE_LOAD, EMU_COUNT_LIVE_ADD,
@@ -172,7 +176,7 @@ struct emu_range {
 };
 int emu_memory_get(void **out, size_t bytes, int pinned);
 int emu_memory_put(void *p);
-/* The allocation that holds p, or the nearest one that lives, or NULL; inside: whether all bytes lie in it. */
+/* The allocation that holds p, or the nearest live one, or NULL; inside: all bytes lie in it. */
 struct emu_range *emu_memory_find(const void *p, size_t bytes, int *inside);
 /* Ended allocations, the last few of which are remembered for reports. */
 const struct emu_range *emu_memory_dead(const void *p);
@@ -186,14 +190,18 @@ struct emu_cell {
 };
 void emu_access(const void *p, unsigned long bytes, int write, const void *pc);
 void emu_aligned(const void *p, unsigned long bytes, const void *pc);
-float emu_live(float *p, float v, int add, const char *site, const void *pc); /* gy_load_live, gy_atomic_add */
-int emu_check_block(void);            /* a block starts: shared memory was never written. 0, or -1 without memory */
-/* An access of thread b->acting that a word of the dialect makes; what: "a tile's row reads". Fails the launch as an access does. */
+/* gy_load_live, gy_atomic_add */
+float emu_live(float *p, float v, int add, const char *site, const void *pc);
+int emu_check_block(void); /* a block starts: shared memory is unwritten. 0, or -1 without memory */
+/* An access that a word of the dialect makes for thread b->acting; what: "a tile's row reads".
+ * Fails the launch as an access does. */
 void emu_check_shared(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc);
 void emu_check_global(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc);
-/* Shared memory to which (1) or from which (2) an asynchronous copy of the acting thread is on its way, or no more (0). */
+/* Says that an asynchronous copy of the acting thread is writing (1) or reading (2) this shared
+ * memory, or has ended (0). */
 void emu_check_flying(const void *p, size_t bytes, int flying);
-void emu_check_landed(const void *p, size_t bytes, const char *site); /* a bulk copy of the acting agent has written there */
+/* a bulk copy of the acting agent has written there */
+void emu_check_landed(const void *p, size_t bytes, const char *site);
 /* A read past the threads' own way to memory: what threads stored must have been fenced. */
 void emu_check_async(const void *p, size_t bytes, const char *what, const char *site);
 
@@ -202,18 +210,21 @@ void emu_check_async(const void *p, size_t bytes, const char *what, const char *
 /* Numbers of what acts: threads, products of warp groups, bulk copies by their barrier. */
 enum { EMU_AGENT_GROUP = EMU_THREADS_MOST, EMU_AGENT_BAR = EMU_AGENT_GROUP + 8, EMU_IDS = EMU_AGENT_BAR + 48 };
 struct emu_order {
-    void *key;                        /* ThreadSanitizer's name of it: the order that was released, also in a copy */
+    void *key;                        /* ThreadSanitizer's name of the released order */
     uint32_t epoch;
     uint16_t seen[EMU_IDS];
 };
-extern __attribute__((visibility("hidden"))) int emu_clock_used; /* since the epoch began; else nobody has seen anything */
+/* since the epoch began; else nobody has seen anything */
+extern __attribute__((visibility("hidden"))) int emu_clock_used;
 void emu_clock_start(void);           /* of an epoch */
 extern __attribute__((visibility("hidden"))) uint16_t emu_clock_time;
 static inline unsigned emu_clock_now(void) { return emu_clock_time; } /* below 2^15 */
-int emu_clock_before(int id, unsigned stamp, int other); /* what id did until then has happened for the other one */
+/* what id did until then has happened for the other one */
+int emu_clock_before(int id, unsigned stamp, int other);
 void emu_clock_release(int id, struct emu_order *order);
 void emu_clock_acquire(int id, const struct emu_order *order);
-void emu_clock_pass(int from, int to, int all); /* what from did, and if all what it has seen, has happened for to */
+/* what from did, and if all what it has seen, has happened for to */
+void emu_clock_pass(int from, int to, int all);
 void emu_clock_fence(int id);
 int emu_clock_fenced(int id, uint32_t epoch, unsigned stamp);
 
@@ -238,7 +249,7 @@ void emu_bar_init(void *at, int arrivals, const char *site);
 void emu_bar_init_done(void);
 void emu_bar_arrive(void *at, int bytes, const char *site);
 void emu_bar_wait(void *at, int parity, const char *site);
-int emu_bar_agent(const void *at, const char *site); /* for a bulk copy that counts on it */
+int emu_bar_agent(const void *at, const char *site); /* for a bulk copy whose bytes it counts */
 void emu_bar_bytes(int agent, int bytes);            /* have come */
 void emu_bar_explain(const void *at, char *room, size_t bytes);
 void emu_some(int id, int threads, int waits, const char *site);
@@ -280,9 +291,11 @@ void emu_sentence_clear(void);
 void emu_lock(void);
 void emu_unlock(void);
 int emu_arch(void);                   /* GYRE_EMU_ARCH, 80 */
-int emu_failed(void);                 /* a launch failed before: everything fails until cudaDeviceReset, as on a GPU */
+/* a launch failed before: everything fails until cudaDeviceReset, as on a GPU */
+int emu_failed(void);
 void emu_set_failed(int failed);
-const char *emu_folder(void);         /* of this process, for files that the host's compiler and dlopen need; "" if none */
+/* of this process, for files that the host's compiler and dlopen need; "" if none */
+const char *emu_folder(void);
 int emu_write_file(const char *path, const void *data, size_t bytes);
 /* If the stream is being captured, notes the launch or the copy and returns 1. */
 struct emu_copy {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every fault that a kernel can have, planted where a comment says HERE and the fault's name. With GY_RIGHT the same kernels
- * are correct, and nothing may be found in them. */
+/* faults.cu: every fault that a kernel can have, planted where a comment says HERE and its name.
+ * With GY_RIGHT the same kernels are correct, and nothing may be found in them. */
 #include "prelude.cuh"
 
 #ifdef GY_RIGHT

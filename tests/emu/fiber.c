@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A fiber is a stack and the registers that a called function must keep; whoever runs gives the
- * processor away himself. The switch pushes those registers onto the own stack, exchanges stack
- * pointers and pops the other's: a call that returns in another fiber. Stacks are mapped once, a
- * page that may not be touched below them, and used for every later block. Built with
+/* fiber.c: a fiber is a stack and the registers that a called function must keep; the running one
+ * yields the processor itself. The switch pushes those registers onto the own stack, exchanges
+ * stack pointers and pops the other's: a call that returns in another fiber. Stacks are mapped
+ * once, a page that may not be touched below them, and used for every later block. Built with
  * AddressSanitizer, a switch tells it which stack comes next. */
 #include "tests/emu/emu.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of sm_90: bulk copies, barriers that count, and products of a warp group. GY_WRONG says by a number what is left out
- * of `pipeline` or `staged`; lines where it shows are marked HERE. */
+/* hopper.cu: the words of sm_90: bulk copies, counting barriers, and products of a warp group.
+ * GY_WRONG says by a number what is left out of `pipeline` or `staged`; lines where it shows have a
+ * mark HERE. */
 #include "prelude.cuh"
 
 #ifndef GY_WRONG

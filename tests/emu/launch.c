@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A grid runs block after block. In a block every thread is a fiber; the scheduler takes one of
- * those that are ready at random (the seed is GYRE_EMU_SEED) and lets it run until it waits for
- * others: at a barrier, at a word of its whole warp, or for a copy. When nobody is ready, either
- * all that live have met at one barrier, and they go on, or somebody waits for a thread that will
- * never come: then the launch ends with a sentence that names both. */
+/* launch.c: a grid runs block after block. In a block every thread is a fiber. The scheduler takes
+ * one of the ready ones at random (the seed is GYRE_EMU_SEED). It lets it run until it waits for
+ * others: at a barrier, at a word of its whole warp, or for a copy. When none is ready, all live
+ * ones may have met at one barrier; then they continue. Otherwise some thread waits for one that
+ * will never come. Then the launch ends with a sentence that names both. */
 #include "tests/emu/emu.h"
 
 #include <signal.h>

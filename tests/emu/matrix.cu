@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Matrices held by a warp, and copies that go on by themselves: one warp computes Y (f32) = X W^T with X [M][K] and W [N][K], both
- * 16-bit. With GY_WRONG a number says what is left out. */
+/* matrix.cu: matrices held by a warp, and asynchronous copies. One warp computes Y (f32) = X W^T
+ * with X [M][K] and W [N][K], both 16-bit. With GY_WRONG a number says what is left out. */
 #include "prelude.cuh"
 
 #ifndef GY_WRONG

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Device memory. Every allocation is a mapping of its own that ends where a page begins that may
- * not be touched; behind it lies its shadow (check.c). The table of what lives is sorted by
- * address. Outside launches and copies device memory cannot be touched by the process at all, so
- * that a host that follows a device pointer crashes here as it would with a GPU: always while there
- * is little of it, of much of it now and then, because that takes longer than most launches. */
+/* memory.c: device memory. Every allocation is a mapping of its own. It ends where a page begins
+ * that may not be touched; behind that lies its shadow (check.c). The table of live ones is sorted
+ * by address. Outside launches and copies the process cannot touch device memory at all. So a host
+ * that follows a device pointer crashes here as it would with a GPU. With little memory that always
+ * holds; with much only now and then, because it takes longer than most launches. */
 #include "tests/emu/emu.h"
 
 #include <sys/mman.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams. Here all work happens at once, in the order of the calls; on a GPU, work of two streams
- * happens in any order unless an event or the host has put it in one. So every piece of work has a
- * number in its stream, and streams, events and the host know up to which number of each stream
- * work has happened before them. Memory that a kernel touched is known by the epoch in its cells
+/* order.c: streams. Here all work happens at once, in the order of the calls. On a GPU work of two
+ * streams happens in any order unless an event or the host orders it. So every piece of work has a
+ * number in its stream. Streams, events and the host know up to which number of each stream work
+ * has happened before them. Memory that a kernel touched is known by the epoch in its cells
  * (check.c), memory of a copy by a list. Two accesses of which one writes, neither of them before
  * the other, are a race.
  *
- * The host has its part: pinned memory from which a copy reads must not change before the host has
- * waited for the copy, and what a copy brings to pinned memory is not there before. Work inside a
+ * The host has its part. Pinned memory from which a copy reads must not change before the host has
+ * waited for the copy. What a copy brings to pinned memory is not there before. Work inside a
  * captured program counts as one stream. */
 #include "tests/emu/order.h"
 

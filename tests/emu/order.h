@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Order between streams: what has happened before what, whoever ran first here. */
+/* order.h: order between streams on a GPU, whatever ran first here. */
 #ifndef GY_EMU_ORDER_H
 #define GY_EMU_ORDER_H
 #include "tests/emu/emu.h"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* prelude.cuh: the words of the dialect (kernels/cuda/prelude.cuh lists them) in plain C, for running kernels on a CPU. The
- * emulator compiles kernels with this file in place of the other one, with the host's compiler and -fsanitize=thread, whose
- * calls before every load and store (__tsan_read4 and so on) are defined here and go to the emulator's checker.
+/* prelude.cuh: the words of the dialect (kernels/cuda/prelude.cuh lists them) in plain C, for
+ * running kernels on a CPU. The emulator compiles kernels with this file in place of the other one,
+ * by the host's compiler with -fsanitize=thread. Its calls before every load and store
+ * (__tsan_read4 and so on) are defined here and go to the emulator's checker.
  *
- * One fiber is one CUDA thread. Whatever concerns several threads (barriers, shuffles, matrices held by a warp) hands its
- * operands to the emulator and parks the fiber until the others have come too. Functions marked GY_EMU_PLAIN are not checked. */
+ * One fiber is one CUDA thread. A word of several threads (barrier, shuffle, matrix of a warp)
+ * hands its operands to the emulator. It parks the fiber until the others have come, too. Functions
+ * marked GY_EMU_PLAIN are not checked. */
 #ifndef GY_PRELUDE_CUH
 #define GY_PRELUDE_CUH
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The sentence that says what a kernel did wrong: kernel, file and line, block, thread, what. Lines
- * come from the DWARF of the compiled kernel through addr2line, which is run only now. */
+/* report.c: the sentence that says what a kernel did wrong: kernel, file and line, block, thread,
+ * what. Lines come from the DWARF of the compiled kernel through addr2line, which runs only for a
+ * fault. */
 #include "tests/emu/emu.h"
 
 #include <stdarg.h>

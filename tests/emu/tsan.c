@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The other checker: with GYRE_EMU_TSAN=1 in a program built with -fsanitize=thread, kernels call
- * the real ThreadSanitizer. Each fiber is one of its threads, and a switch between fibers says
- * nothing about order; only barriers do: who comes releases, who goes acquires. So it reports a
- * missing barrier with both stacks, as it does for threads. Every block has shared memory and
- * barriers at addresses of its own, with no order between blocks but the launch's begin and end.
- * Its functions are looked up by name, so the emulator itself is not built with it. It does not see
- * bulk copies. */
+/* tsan.c: the other checker. With GYRE_EMU_TSAN=1 in a program built with -fsanitize=thread,
+ * kernels call the real ThreadSanitizer. Each fiber is one of its threads. A switch between fibers
+ * orders nothing; only barriers do: arrival releases, departure acquires. So it reports a missing
+ * barrier with both stacks, as it does for threads. Every block has shared memory and barriers at
+ * addresses of its own, with no order between blocks but the launch's begin and end. Its functions
+ * are looked up by name, so the emulator itself is not built with it. It does not see bulk
+ * copies. */
 #include "tests/emu/emu.h"
 
 #include <dlfcn.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the lanes of a warp do together. All operands lie on the lanes' stacks when emu_group_run is
- * called, so a word is a plain loop over lanes. Matrices are spread over registers of lanes as the
- * PTX manual's tables say; here a fragment is gathered into a plain matrix, multiplied by three
- * loops, and handed back.
+/* warp.c: what the lanes of a warp do together. All operands lie on the lanes' stacks when
+ * emu_group_run is called, so a word is a plain loop over lanes. Matrices are spread over registers
+ * of lanes as the PTX manual's tables say. Here a fragment is gathered into a plain matrix,
+ * multiplied by three loops, and handed back.
  *
- * A lane is 4 * group + pair. m16n8k8 and m16n8k16: a register holds two neighbours in k of A (row
- * group, or group + 8) or of B (column group), at k = 2 * pair, or 2 * pair + 8; d holds (group, 2
- * * pair), its right neighbour, and both of row group + 8. m8n8k4 (sm_70) is four products of 8x8x4
- * at once; product q has the lanes 4q to 4q + 3 and those 16 above. */
+ * A lane is 4 * group + pair. m16n8k8 and m16n8k16: a register holds two neighbours in k, at k = 2
+ * * pair or 2 * pair + 8. They are of A (row group, or group + 8) or of B (column group). d holds
+ * (group, 2 * pair), its right neighbour, and both of row group + 8. m8n8k4 (sm_70) is four
+ * products of 8x8x4 at once; product q has the lanes 4q to 4q + 3 and those 16 above. */
 #include "tests/emu/emu.h"
 
 typedef float warp_decode(unsigned half);

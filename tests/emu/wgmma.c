@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of a warp group (wgmma): d[64][N] += a[64][16] b[16][N] with both operands in shared
- * memory, described by 64 bits. They go on by themselves: operands are read at issue or at the
- * wait, at random, and d holds NaNs until the wait for its group.
+/* wgmma.c: products of a warp group (wgmma): d[64][N] += a[64][16] b[16][N] with both operands in
+ * shared memory, described by 64 bits. They run by themselves. Operands are read at issue or at the
+ * wait, at random; d holds NaNs until the wait for its group.
  *
- * Where an element lies, before the swizzle (T = 8 elements of 16 bits are 16 bytes; s is the
- * swizzle, a row is 16 << s bytes):
- *   k innermost      (m / 8) * SBO + (m % 8) * row + k * 2; no swizzle: (m / 8) * SBO + (k / 8) * LBO + (m % 8) * 16 + k % 8 * 2
- *   m innermost      m % (8 << s) * 2 + m / (8 << s) * LBO + (k % 8) * row + (k / 8) * SBO; no swizzle: SBO and LBO exchanged
+ * Where an element lies, before the swizzle (T = 8 elements of 16 bits are 16 bytes; swizzle s, a
+ * row is 16 << s bytes):
+ *   k innermost      (m / 8) * SBO + (m % 8) * row + k * 2;
+ *                    no swizzle: (m / 8) * SBO + (k / 8) * LBO + (m % 8) * 16 + k % 8 * 2
+ *   m innermost      m % (8 << s) * 2 + m / (8 << s) * LBO + (k % 8) * row + (k / 8) * SBO;
+ *                    no swizzle: SBO and LBO exchanged
  * The swizzle then exchanges pieces of 16 bytes by the bits of the whole address, as a bulk copy
  * does. */
 #include "tests/emu/emu.h"

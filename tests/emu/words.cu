@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels that do nothing wrong, for the test of the emulator's words. */
+/* words.cu: kernels that do nothing wrong, for the test of the emulator's words. */
 #include "prelude.cuh"
 
 struct tree_shared {

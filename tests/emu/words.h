@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table through which a kernel compiled as C reaches the emulator: words of the dialect that
- * are more than C end in a call of one of these functions. A kernel's file holds a pointer to it,
- * set when the module is loaded. `place` always describes the fiber that runs. Read by prelude.cuh
- * and by the emulator. */
+/* words.h: the table through which a kernel compiled as C reaches the emulator. Words of the
+ * dialect that are more than C end in a call of one of these functions. A kernel's file holds a
+ * pointer to it, set when the module is loaded. `place` always describes the fiber that runs.
+ * prelude.cuh and the emulator read it. */
 #ifndef GY_EMU_WORDS_H
 #define GY_EMU_WORDS_H
 

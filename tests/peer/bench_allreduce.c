@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* MPI's allreduce as gyre bench allreduce measures its own: sums of float, twice the bytes each
- * time, a round of many sums, the fastest and the median of the rounds; in place and out of place
- * in turn, the better one counts; results checked. A size takes about SECONDS each way: where sums
- * are slow a round has fewer of them, at least one, and there are fewer rounds, at least two. Rank
- * 0's clock decides.
+/* bench_allreduce.c: measures MPI's allreduce as gyre bench allreduce measures its own. It sums
+ * floats, twice the bytes each time, in rounds of many sums; it prints the fastest and the median
+ * round. In place and out of place take turns; the better one counts. Results are checked. A size
+ * takes about SECONDS each way. Where sums are slow a round has fewer of them, at least one, and
+ * there are fewer rounds, at least two. Rank 0's clock decides.
  *     mpicc -O2 bench_allreduce.c -o mpi && mpirun -n 2 ./mpi LEAST MOST ROUNDS SECONDS */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Gloo's allreduce (torch.distributed) as gyre bench allreduce measures its own: two processes, sums of float, results checked. A size takes
-about SECONDS: where sums are slow a round has fewer of them, at least one, and there are fewer rounds, at least two. Rank 0's clock decides.
+"""Gloo's allreduce (torch.distributed) as gyre bench allreduce measures its own: two processes,
+sums of float, results checked. A size takes about SECONDS. Where sums are slow a round has fewer of
+them, at least one, and there are fewer rounds, at least two. Rank 0's clock decides.
     python3 bench_allreduce.py LEAST MOST ROUNDS SECONDS"""
 import json
 import os

@@ -1,12 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Sums over two processes (in shared memory; over TCP of our own and of UCX) beside Open MPI (its default, coll/sm, and TCP by ob1 and by
-# UCX) and Gloo, in turn, several passes; the fastest of all passes of each counts. Prints a table in microseconds and ratios; writes CSV,
-# each row with the machine and the commit. Needs a quiet machine for figures, mpicc and mpirun (Debian: openmpi-bin libopenmpi-dev) and PyTorch for its rows.
-# Ours and Open MPI's are bound to cores. The other libraries have SECONDS_EACH for a size, and each row LIMIT seconds for a pass, so that all
-# of it, 8 bytes to 256 MiB, is a matter of some minutes. What is not there, fails or is not done in its time is said, shown as "-", and makes
-# the exit code 1.
-#     bench_allreduce.sh GYRE OUT.csv    Variables: LEAST, MOST (bytes), ROUNDS, PASSES, SECONDS_EACH, LIMIT, PYTHON, MACHINE, COMMIT, ONLY (rows, by pattern)
+# Sums over two processes, in shared memory, over TCP of our own and of UCX. Beside them stand Open
+# MPI (its default, coll/sm, and TCP by ob1 and by UCX) and Gloo. All take turns in several passes;
+# the fastest of all passes of each counts. Prints a table in microseconds and ratios; writes CSV,
+# each row with the machine and the commit. Needs a quiet machine for figures, mpicc and mpirun
+# (Debian: openmpi-bin libopenmpi-dev) and PyTorch for its rows. Ours and Open MPI's are bound to
+# cores. The other libraries have SECONDS_EACH for a size, and each row LIMIT seconds for a pass. So
+# all of it, 8 bytes to 256 MiB, takes some minutes. A row that is absent, fails or is not done in
+# its time is named, shown as "-", and makes the exit code 1.
+#
+#     bench_allreduce.sh GYRE OUT.csv
+#     Variables: LEAST, MOST (bytes), ROUNDS, PASSES, SECONDS_EACH, LIMIT, PYTHON, MACHINE, COMMIT,
+#                ONLY (rows, by pattern)
 set -eu
 gyre=$1 out=$2
 here=$(dirname "$0")

@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# Linear models beside Snap ML, liblinear, multi-core liblinear and scikit-learn: time to a model whose objective, evaluated here in double, is within 1e-3
-# and 1e-5 of the optimum. For each tool the loosest setting of its tolerance that reaches this is searched first; then all tools run in turn, and medians are
-# printed (*: one of the timed runs was not within the level). Peers hold their data in their own form in memory, and only their fit is timed; Gyre's time
-# begins with opening the converted file and ends with the last certificate, as its own report says ("open_seconds" + "train_seconds"), without the start
-# of the process.
+# Linear models beside Snap ML, liblinear, multi-core liblinear and scikit-learn. It measures the
+# time to a model whose objective, evaluated here in double, is within 1e-3 and 1e-5 of the optimum.
+# For each tool it first searches the loosest setting of its tolerance that reaches this. Then all
+# tools run in turn, and medians are printed (*: one of the timed runs was not within the level).
+# Peers hold their data in their own form in memory, and only their fit is timed. Gyre's time begins
+# with opening the converted file and ends with the last certificate, without the start of the
+# process. It is its own report's "open_seconds" + "train_seconds".
 #
-#   tests/peer/bench_glm.py --gyre build/gyre --data FOLDER [--work FOLDER] [--sets a9a,frappe,imdb,clicks,mixed,fashion] [--problems lr,svm,l1] [--rounds 5]
-#                           [--tools gyre,snapml,...] [--threads N] [--limit SECONDS] [--rows N] [--levels 1e-3,1e-5] [--clock cpu] [--csv FILE]
+#   tests/peer/bench_glm.py --gyre build/gyre --data FOLDER [--work FOLDER]
+#                           [--sets a9a,frappe,imdb,clicks,mixed,fashion] [--problems lr,svm,l1]
+#                           [--rounds 5] [--tools gyre,snapml,...] [--threads N] [--limit SECONDS]
+#                           [--rows N] [--levels 1e-3,1e-5] [--clock cpu] [--csv FILE]
 #
-# FOLDER has a9a, frappe.validation.libfm and imdb.train.svm.gz. Two sets are made here, and are no model of the others: mixed,
-# by a recipe below, and fashion, the first 20,000 images of Debian's dataset-fashion-mnist as dense rows, tops against the rest.
-# --clock cpu: seconds of processors, for a machine that others use too; Gyre's are of its whole process, start and files as well.
-# Needs numpy, scipy and scikit-learn; snapml, and liblinear-official and liblinear-multicore each in a folder of its own (pip
-# install --target), named by LIBLINEAR and LIBLINEAR_MULTICORE. What is not there is left out, with a line.
+# FOLDER has a9a, frappe.validation.libfm and imdb.train.svm.gz. Two sets are made here: mixed, by a
+# recipe below, and fashion, the first 20,000 images of Debian's dataset-fashion-mnist as dense rows,
+# tops against the rest. --clock cpu measures seconds of processors, for a machine that others use
+# too; Gyre's are of its whole process, start and files as well. Needs numpy, scipy and
+# scikit-learn; snapml, and liblinear-official and liblinear-multicore each in a folder of its own
+# (pip install --target), named by LIBLINEAR and LIBLINEAR_MULTICORE. A tool that is absent is left
+# out, with a line.
 import argparse, csv, gzip, json, os, platform, resource, select, signal, subprocess, sys, time
 
 SETS = {  # file, first id, l2 of lr, svm; l1

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Times whole training steps of a zoo net, or of a net in a file, on random images that never
- * change: bench_gpu NET BATCH f32|bf16 [DEVICE [STEPS]] prints a CSV row: net, batch, type, images
- * a second (median step), seconds until the first step was done (opening and compiling included),
- * milliseconds of a step: fastest, median; device bytes; loss of the last step. */
+/* bench_gpu.c: times whole training steps of a zoo net, or of a net in a file, on random images
+ * that never change. Usage: bench_gpu NET BATCH f32|bf16 [DEVICE [STEPS]]. It prints a CSV row:
+ *
+ *     net, batch, type; images a second (median step); seconds until the first step was done
+ *     (opening and compiling included); milliseconds of a step (fastest, median); device bytes;
+ *     loss of the last step */
 #include "engine/gyre.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Training steps in PyTorch on a GPU, beside bench_gpu.c: the same nets, batches and CSV columns, on random images that stay on the
-GPU. channels_last, cuDNN autotuned, autocast for bf16, fused SGD with momentum; eager in a CUDA graph, and torch.compile when
-asked for: the caller takes the faster one. f32 is float32: TF32, which is on by default in convolutions, is off.
+"""Training steps in PyTorch on a GPU, beside bench_gpu.c: the same nets, batches and CSV columns,
+on random images that stay on the GPU. channels_last, cuDNN autotuned, autocast for bf16, fused SGD
+with momentum. Steps run eager in a CUDA graph, or by torch.compile when asked for: the caller takes
+the faster one. f32 is float32: TF32, which is on by default in convolutions, is off.
 
     bench_gpu.py NET BATCH f32|bf16 [eager|graph|compile] [STEPS]"""
 import statistics

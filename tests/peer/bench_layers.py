@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Each convolution of a net beside cuDNN and cuBLAS: reads the CSV of 'gyre bench NET --device cuda --dtype bf16 --csv', times the
-same passes of the same shapes in PyTorch, and writes both side by side. Each pass is captured in a CUDA graph of some repeats
-and timed by events, on random data, channels_last, with cuDNN's own search; a 1x1 image is a matrix product, by cuBLAS.
-Ratios are the peer's time over ours: above 1 ours is faster. Ours include what is fused, such as batch norm's statistics.
+"""Each convolution of a net beside cuDNN and cuBLAS. It reads the CSV of 'gyre bench NET --device
+cuda --dtype bf16 --csv'. It times the same passes of the same shapes in PyTorch, and writes both
+side by side. Each pass is captured in a CUDA graph of some repeats and timed by events. Data are
+random, channels_last, with cuDNN's own search; a 1x1 image is a matrix product, by cuBLAS. Ratios
+are the peer's time over ours: above 1 ours is faster. Ours include what is fused, such as batch
+norm's statistics.
 
     bench_layers.py LAYERS.csv [--predicted FILE] [--seconds S]"""
 import argparse

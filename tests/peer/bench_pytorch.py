@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Training speed and memory, Gyre beside PyTorch on the same threads, measured in turn: one process of each side stays
-open and they run a few steps alternately, so that a busy machine slows both.
+"""Training speed and memory, Gyre beside PyTorch on the same threads, measured in turn. One process
+of each side stays open and they run a few steps alternately, so that a busy machine slows both.
 
-    bench_pytorch.py [--quick] [--only SUBSTRING] [--rounds 5] [--threads N] [--csv FILE] [--library build/libgyre.a]
+    bench_pytorch.py [--quick] [--only SUBSTRING] [--rounds 5] [--threads N] [--csv FILE]
+                     [--library build/libgyre.a]
 
-PyTorch's side (bench_step.py) is the faster of eager and torch.compile, found by the best of four turns of each; channels_last,
-fused SGD, bf16 by autocast. Gyre's side (bench_step.c, compiled here) makes the same steps through the public header.
-A row is 'net-batch-type', with '-photo' where both sides decode and augment the ImageNet photographs of GYRE_TEST_DATA
-(PyTorch: the best of 0, 1 and 2 worker processes; Gyre: the better of 1 and 2 loader threads), and with '-avx2' where
-both are held to AVX2.
+PyTorch's side (bench_step.py) is the faster of eager and torch.compile, found by the best of four
+turns of each; channels_last, fused SGD, bf16 by autocast. Gyre's side (bench_step.c, compiled here)
+makes the same steps through the public header. A row is 'net-batch-type'. With '-photo' both sides
+decode and augment the ImageNet photographs of GYRE_TEST_DATA. Then PyTorch has the best of 0, 1 and
+2 worker processes, Gyre the better of 1 and 2 loader threads. With '-avx2' both are held to AVX2.
 
-Speed is the median of the rounds' medians; the ratio is the median of the rounds' ratios. Memory is the largest resident
-size (VmHWM) of the process: 'peak' after the warm-up steps, 'whole' since its start, which counts torch.compile's
-work; worker processes are not counted. The load average at the end of a row is said because PyTorch's threads spin while
-they wait for each other: above the number of threads by much, its figures mean little.
+Speed is the median of the rounds' medians; the ratio is the median of the rounds' ratios. Memory is
+the largest resident size (VmHWM) of the process: 'peak' after the warm-up steps, 'whole' since its
+start. 'whole' counts torch.compile's work; worker processes are not counted. A row ends with the
+load average, because PyTorch's threads spin while they wait for each other. Where it is much above
+the number of threads, its figures mean little.
 
 Exit status: 0 measured, or PyTorch is absent (said); 1 a row failed."""
 import argparse

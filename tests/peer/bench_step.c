@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Times whole training steps through the public header: a net of the zoo or a text, a fixed batch
- * made here, or a folder of images that is decoded and augmented while it trains. Prints the median
- * step, images a second and the largest resident memory.
+/* bench_step.c: times whole training steps through the public header. The net is of the zoo or a
+ * text. The data are a fixed batch made here, or a folder of images that is decoded and augmented
+ * while it trains. Prints the median step, images a second and the largest resident memory.
  *
- *     bench_step NET [--batch 32] [--steps 5] [--warm 2] [--threads 0] [--isa NAME] [--dtype f32|bf16] [--recompute]
- *                [--size N] [--classes N] [--data FOLDER] [--split train] [--loader-threads 1] [--net-text] [--serve]
+ *     bench_step NET [--batch 32] [--steps 5] [--warm 2] [--threads 0] [--isa NAME]
+ *                [--dtype f32|bf16] [--recompute] [--size N] [--classes N] [--data FOLDER]
+ *                [--split train] [--loader-threads 1] [--net-text] [--serve]
  *
- * --serve: after the warm-up steps and a line 'ready SECONDS' (of the last of them) it obeys lines
- * on standard input, so that several programs can be measured in turn: 'run N' answers with N times
- * in seconds, 'memory' with KiB since the warm-up and since the start, 'waits' with the steps that
- * had to wait for data and the seconds they waited; the end of input ends it. */
+ * --serve: after the warm-up steps it prints 'ready SECONDS' (of the last of them) and obeys lines
+ * on standard input. So several programs can be measured in turn. 'run N' answers with N times in
+ * seconds, 'memory' with KiB since the warm-up and since the start. 'waits' answers with the steps
+ * that waited for data and the seconds they waited. The end of input ends it. */
 #include "engine/gyre.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Times whole training steps in PyTorch: the counterpart of bench_step.c, with the same words on standard input (--serve).
+"""Times whole training steps in PyTorch: the counterpart of bench_step.c, with the same words on
+standard input (--serve).
 
-A step is: forward, cross-entropy, zero_grad, backward, SGD with momentum 0.9 and weight decay 1e-4 (fused), on
-channels_last tensors; bf16 is CPU autocast. With --data a folder of images is decoded and augmented by torchvision
-while it trains: random resized crop, flip; whole batches are normalised after they are collated as uint8."""
+A step is: forward, cross-entropy, zero_grad, backward, SGD with momentum 0.9 and weight decay 1e-4
+(fused), on channels_last tensors; bf16 is CPU autocast. With --data torchvision decodes and
+augments a folder of images while it trains: random resized crop, flip. Whole batches are normalised
+after they are collated as uint8."""
 import argparse
 import os
 import statistics

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# Linear models written as ONNX, run by onnxruntime, beside 'gyre glm predict': labels must be the same, probabilities and values within 1e-5. Two classes,
-# three classes one against the rest and as a softmax, SVM, regression, with bias, with normalised rows.
+# Linear models written as ONNX, run by onnxruntime, beside 'gyre glm predict': labels must be the
+# same, probabilities and values within 1e-5. Two classes, three classes one against the rest and as
+# a softmax, SVM, regression, with bias, with normalised rows.
 #
 #   tests/peer/check_glm_onnx.py GYRE      needs numpy, onnx and onnxruntime
 import os, random, subprocess, sys, tempfile

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A line chart of standard input, a point a line: SERIES X Y, the points of a series one after the
- * other with rising X. curve FILE.svg TITLE X-LABEL Y-LABEL */
+/* curve.c: draws a line chart of standard input. A line is a point, SERIES X Y; the points of a
+ * series follow each other with rising X. Usage: curve FILE.svg TITLE X-LABEL Y-LABEL */
 #include "io/report.h"
 #include <stdlib.h>
 

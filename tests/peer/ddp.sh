@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# ddp.sh [RANKS]: PyTorch's DistributedDataParallel trained on Fashion-MNIST with its buckets summed by Gyre (tools/examples/ddp.py), and
-# again by Gloo: the losses of every tenth step side by side. More than 1e-4 apart, relative, or different weights among the ranks: failed.
-# Variables: STEPS (100), FOLDER (/usr/share/datasets/fashion-mnist), BUILD (build), PYTHON.
+# ddp.sh [RANKS]: trains PyTorch's DistributedDataParallel on Fashion-MNIST with its buckets summed
+# by Gyre (tools/examples/ddp.py), and again by Gloo. It prints the losses of every tenth step side
+# by side. More than 1e-4 apart, relative, or different weights among the ranks: failed. Variables:
+# STEPS (100), FOLDER (/usr/share/datasets/fashion-mnist), BUILD (build), PYTHON.
 set -eu
 unset CDPATH
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The fast CIFAR-10 recipe of fast_cifar.sh in PyTorch: the net of fast_cifar.net, SGD with Nesterov momentum 0.85, a linear
-rise and a linear fall of the learning rate, label smoothing 0.2, crops from a border of 2, flips.
+"""The fast CIFAR-10 recipe of fast_cifar.sh in PyTorch. It has the net of fast_cifar.net, SGD with
+Nesterov momentum 0.85, and a linear rise and fall of the learning rate. Label smoothing is 0.2;
+there are crops from a border of 2, and flips.
 
     fast_cifar.py FOLDER [options]              trains, tests, prints one JSON object
-    fast_cifar.py FOLDER --write-start FILE     writes the weights that both programs begin with, and ends
+    fast_cifar.py FOLDER --write-start FILE     writes the weights that both programs begin with
 
-The start: the first convolution whitens 2x2 patches of the training images (eigenvectors of their covariance over the
-roots of its eigenvalues, each also negated), every other convolution passes its first channels on (dirac), the rest is
-PyTorch's own. Time is that of the training steps, decoding apart, with one step before the clock starts."""
+The start: the first convolution whitens 2x2 patches of the training images. Its filters are the
+eigenvectors of their covariance over the roots of its eigenvalues, each also negated. Every other
+convolution passes its first channels on (dirac), the rest is PyTorch's own. Time is that of the
+training steps, decoding apart, with one step before the clock starts."""
 import argparse
 import json
 import os

@@ -1,14 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A fast CIFAR-10 recipe (the net of fast_cifar.net and its schedule) in Gyre from packed records, then the same in PyTorch
-# (fast_cifar.py): time and test accuracy of both. Without PyTorch, Gyre alone, from its own start.
+# A fast CIFAR-10 recipe (the net of fast_cifar.net and its schedule) in Gyre from packed records,
+# then the same in PyTorch (fast_cifar.py). It prints time and test accuracy of both. Without
+# PyTorch, Gyre alone, from its own start.
 #
-#   fast_cifar.sh [FOLDER]    FOLDER/train/CLASS/*.jpg, FOLDER/test/CLASS/*.jpg; default: the archive in GYRE_TEST_DATA
+#   fast_cifar.sh [FOLDER]    FOLDER/train/CLASS/*.jpg, FOLDER/test/CLASS/*.jpg;
+#                             default: the archive in GYRE_TEST_DATA
 #
-# Variables: EPOCHS (10), BATCH (1024), RATE (1.5), FINAL (0.1), DECAY (0.00133), WARM (2.3 epochs), DTYPE (f32 bf16; several run one after
-# the other), THREADS, IMAGES (0: all; else so many of each class), MODE of PyTorch (eager, compile), GYRE (build/gyre), PYTHON.
-# CURVE=FILE.csv: also the test accuracy after each epoch over seconds of training, both sides, tests not counted, and FILE.svg beside it;
-# and when either side reached LEVELS (0.60 0.70 0.80 0.85 0.87), on a straight line between epochs.
+# Variables:
+#   EPOCHS (10), BATCH (1024), RATE (1.5), FINAL (0.1), DECAY (0.00133), WARM (2.3 epochs), THREADS,
+#   GYRE (build/gyre), PYTHON
+#   DTYPE           f32 bf16; several run one after the other
+#   IMAGES          0: all; else so many of each class
+#   MODE            of PyTorch (eager, compile)
+#   CURVE=FILE.csv  also the test accuracy after each epoch over seconds of training, both sides,
+#                   tests not counted, and FILE.svg beside it; and when either side reached LEVELS
+#                   (0.60 0.70 0.80 0.85 0.87), on a straight line between epochs
 set -eu
 unset CDPATH
 here=$(cd "$(dirname "$0")" && pwd)

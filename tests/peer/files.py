@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Files that Gyre writes, read by the packages that others read them with: safetensors, TensorBoard.
+"""Files that Gyre writes, read by the packages that others read them with: safetensors,
+TensorBoard.
 
     files.py FOLDER_OF_TEST_PROGRAMS (build/default/tests)
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What `gyre fit` expects beside what real steps reach: each net is fitted to its memory limit, then `gyre why` trains the
-configuration that was chosen for some steps.
+"""What `gyre fit` expects beside what real steps reach. Each net is fitted to its memory limit,
+then `gyre why` trains the chosen configuration for some steps.
 
     fit_check.py GYRE [--csv FILE] [--threads N]
 
-Wants a machine that nobody else uses. Exit status: 0 every expectation within 15 % of the measured images a second; 1 not."""
+Wants a machine that nobody else uses. Exit status: 0 every expectation within 15 % of the measured
+images a second; 1 not."""
 import argparse
 import csv
 import json

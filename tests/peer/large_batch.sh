@@ -1,17 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Test accuracy over the batch, a line an optimiser: trains every row of a grid, writes a CSV row by row and an SVG.
+# Test accuracy over the batch, a line an optimiser: trains every row of a grid, writes a CSV row by
+# row and an SVG.
 #
 #   large_batch.sh GRID DATA FOLDER     FOLDER/results.csv, FOLDER/results.svg, FOLDER/runs/
 #
-# GRID is a text; # begins a comment. 'all OPTION...' gives options to the lines below it. Every other line is
+# GRID is a text; # begins a comment. 'all OPTION...' gives options to the lines below it. Every
+# other line is
 #   NET OPTIMIZER BATCH GHOST SEED,SEED,... [OPTION...]
-# BATCH: images an update. GHOST: images that batch norms see together, as shards of that size; -: all of them at once.
-# NET may be a file, whose name must not have blanks; options are those of 'gyre train', --recipe among them.
+# BATCH: images an update. GHOST: images that batch norms see together, as shards of that size; -:
+# all at once. NET may be a file, whose name must not have blanks; options are those of 'gyre
+# train', --recipe among them.
 #
-# It goes on where it was stopped: a row that stands in the CSV is not run again, and a run that was cut off resumes from its
-# newest checkpoint. Nobody has to wait for it: nohup sh large_batch.sh GRID DATA FOLDER >log 2>&1 &
-# Variables: GYRE (build/gyre), LIBRARY (build/libgyre.a), CC (cc), NICE (10).
+# It continues where it was stopped. A row in the CSV is not run again, and an interrupted run
+# resumes from its newest checkpoint. It may run unattended: nohup sh large_batch.sh GRID DATA
+# FOLDER >log 2>&1 & Variables: GYRE (build/gyre), LIBRARY (build/libgyre.a), CC (cc), NICE (10).
 set -eu
 export LC_ALL=C
 unset CDPATH

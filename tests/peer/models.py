@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The nets of the zoo and a few small ones as PyTorch modules, under the parameter names that Gyre uses.
+"""The nets of the zoo and a few small ones as PyTorch modules, under the parameter names that Gyre
+uses.
 
 AlexNet and the ImageNet ResNets are torchvision's own; the rest is written here from the papers."""
 import torch

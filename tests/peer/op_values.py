@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes tests/op_known_values.h: answers of PyTorch in double that the op test holds the references against.
+"""Makes tests/op_known_values.h: answers of PyTorch in double that the op test holds the references
+against.
 
     python3 tests/peer/op_values.py > tests/op_known_values.h
 
-Input i of a tensor with number t is sin(0.7 i + 1.3 t), computed alike there and here. Tensors are NCHW for PyTorch and NHWC in the
-answers.
-"""
+Input i of a tensor with number t is sin(0.7 i + 1.3 t), computed alike there and here. Tensors are
+NCHW for PyTorch and NHWC in the answers."""
 import math
 
 import torch

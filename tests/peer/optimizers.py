@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""LARS in both published forms, LAMB, SGD and AdamW of 'gyre train' beside PyTorch code of thirty lines.
+"""LARS in both published forms, LAMB, SGD and AdamW of 'gyre train' beside PyTorch code of thirty
+lines.
 
     optimizers.py GYRE [--steps 20]
 
-A small net with a batch norm learns from 48 images at once, so that the order of the images does not matter.
-Each step begins from the weights in Gyre's checkpoint; gradients (float64) and the optimiser's state are PyTorch's
-own. A tensor's change must be PyTorch's to TOLERANCE of its largest element. A planted fault must be seen."""
+A small net with a batch norm learns from 48 images at once, so that the order of the images does
+not matter. Each step begins from the weights in Gyre's checkpoint; gradients (float64) and the
+optimiser's state are PyTorch's own. A tensor's change must be PyTorch's to TOLERANCE of its largest
+element. A planted fault must be seen."""
 import argparse
 import os
 import subprocess

@@ -1,27 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Loss and every gradient tensor of one step, Gyre against PyTorch, for every net of the zoo and a few small ones.
+"""Loss and every gradient tensor of one step, Gyre against PyTorch, for every net of the zoo and a
+few small ones.
 
     parity.py [--zoo "build/gyre zoo"] [--step COMMAND] [--dtype bf16] [NET ...]
 
-PyTorch makes weights and a batch; both compute loss and gradients from them in float32, PyTorch also in float64. The
-step command (default: peer_step.c, compiled here against build/libgyre.a) is called as: COMMAND NET.txt --weights
-W.safetensors --batch B.safetensors --out G.safetensors, with W under PyTorch's names, B: x f32 [N][H][W][C] and label
-i32 [N], G: loss [1], loss_samples [N], scores [N][classes] and grad.NAME in PyTorch's layout.
+PyTorch makes weights and a batch; both compute loss and gradients from them in float32, PyTorch
+also in float64. The step command (default: peer_step.c, compiled here against build/libgyre.a) is
+called as
 
-The error of a tensor is |difference| / |tensor| (Euclidean norms); 1e-4 is allowed between Gyre and PyTorch in
-float32.
+    COMMAND NET.txt --weights W.safetensors --batch B.safetensors --out G.safetensors
 
-A ReLU has a kink: where a sum that lies within rounding of zero falls on the other side, one element of a gradient is
-there or not, and every gradient before it differs by 1 / sqrt(elements), 1e-3 or more, in any two float32 programs;
-max pooling has the same with two nearly equal maxima. So the biases of the batch norms are moved, each by less than
-0.1, to where zero lies in the widest gap between the sums of its channel (off_kinks); up to TRIES batches are taken
-until one meets no accident in what is left (said). And each net is checked once more as NET/smooth, with tanh in place
-of ReLU and averages in place of maxima.
+with W under PyTorch's names, B: x f32 [N][H][W][C] and label i32 [N], G: loss [1], loss_samples
+[N], scores [N][classes] and grad.NAME in PyTorch's layout.
 
---dtype bf16: both compute on bf16 (PyTorch by autocast). The gradient as a whole, and each tensor of it, may lie 2e-2
-from PyTorch's float64, or as far as PyTorch's own bf16 gradient (times 1.1; with kinks 1.5), where rounding alone takes
-that further off.
+The error of a tensor is |difference| / |tensor| (Euclidean norms); 1e-4 is allowed between Gyre and
+PyTorch in float32.
+
+A ReLU has a kink. Where a sum lies within rounding of zero, it may fall on either side, so one
+element of a gradient is present or not. Every gradient before it then differs by 1 /
+sqrt(elements), 1e-3 or more, in any two float32 programs. Max pooling has the same with two nearly
+equal maxima. So each bias of the batch norms is moved by less than 0.1 (off_kinks). Then zero lies
+in the widest gap between the sums of its channel. Up to TRIES batches are taken until one meets no
+accident in the rest (said). And each net is checked once more as NET/smooth, with tanh in place of
+ReLU and averages in place of maxima.
+
+--dtype bf16: both compute on bf16 (PyTorch by autocast). The gradient as a whole, and each tensor
+of it, may lie 2e-2 from PyTorch's float64. Where rounding alone takes it further off, it may lie as
+far as PyTorch's own bf16 gradient (times 1.1; with kinks 1.5).
 
 Exit status: 0 all pass or PyTorch is absent (said), 1 some do not."""
 import argparse

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* One training step for comparison with another framework: reads a net text, weights and a batch,
- * writes loss, scores and every gradient. All tensors travel as safetensors under PyTorch's names
- * and layout; the batch holds 'x' [N][H][W][C] and 'label' [N].
+/* peer_step.c: one training step for comparison with another framework. It reads a net text,
+ * weights and a batch, and writes loss, scores and every gradient. All tensors travel as
+ * safetensors under PyTorch's names and layout; the batch holds 'x' [N][H][W][C] and 'label' [N].
  *
- *     peer_step NET.txt --weights W.safetensors --batch B.safetensors --out G.safetensors [--isa NAME] [--dtype f32|bf16]
- *         [--recompute] [--init]
+ *     peer_step NET.txt --weights W.safetensors --batch B.safetensors --out G.safetensors
+ *         [--isa NAME] [--dtype f32|bf16] [--recompute] [--init]
  *
  * --init: W is written, not read: the weights that Gyre starts with. */
 #include "engine/base/file.h"

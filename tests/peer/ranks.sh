@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What two processes of one thread each gain over one: ResNet-20 in turns, images a second and their ratio to one process's:
+# What two processes of one thread each gain over one: ResNet-20 in turns, images a second and their
+# ratio to one process's:
 #   each      both take BATCH images a step
 #   same      together they take BATCH, half each: the steps of one process in half the time
-#   strangers two processes at once that know nothing of each other, BATCH each: what the machine grants, without any sum or wait
-# and the machine's load before each turn, which must be near 0 for the figures to mean anything. Packed images: with a folder of JPEG files the
-# decoding threads of two processes take part of two processors.
-# ranks.sh GYRE DATA. Variables: BATCH (128), STEPS (60), TURNS (5).
+#   strangers two processes at once that know nothing of each other, BATCH each: what the machine
+#             grants, without any sum or wait
+# and the machine's load before each turn, which must be near 0 for the figures to mean anything.
+# Packed images: with a folder of JPEG files the decoding threads of two processes take part of two
+# processors. ranks.sh GYRE DATA. Variables: BATCH (128), STEPS (60), TURNS (5).
 set -eu
 gyre=$1 data=$2 batch=${BATCH:-128}
 folder=$(mktemp -d)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""roofline_shares.py WHY.json...: the tables of shares in tools/lab/roofline.c, from what `gyre why NET --threads 1 --json` wrote.
+"""roofline_shares.py WHY.json...: the tables of shares in tools/lab/roofline.c, from the output of
+`gyre why NET --threads 1 --json`.
 
-For each op code, and for convolutions each type, the share of the limit that its ops reach in real steps, at the knots of the
-tables: for convolutions multiplications and additions a byte, for other ops bytes over the cache's bytes, as powers of two. A
-knot is the mean of the ops around it, weighted by nearness and by time; a knot without ops takes its neighbour's. Limits here
-are those of memory, not of the cache: in a step little is found there again. Convolutions of few channels have a factor beside.
-Prints C, and for each file's step the ratio of expected to measured.
-One thread, because a machine that others use too seldom gives two at once."""
+For each op code, and for convolutions each type, a table has the share of the limit that its ops
+reach in real steps. Its knots are powers of two: for convolutions multiplications and additions a
+byte, for other ops bytes over the cache's bytes. A knot is the mean of the ops around it, weighted
+by nearness and by time; a knot without ops takes its neighbour's. Limits here are those of memory,
+not of the cache: in a step little is found there again. Convolutions of few channels have a factor
+beside. Prints C, and for each file's step the ratio of expected to measured. One thread, because a
+machine that others use too seldom gives two at once."""
 import collections
 import json
 import math

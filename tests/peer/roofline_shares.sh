@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# roofline_shares.sh GYRE FOLDER: real steps of known nets into FOLDER, on one thread and on all, and from them the tables of
-# tools/lab/roofline.c. Takes some minutes; wants a machine that nobody else uses.
+# roofline_shares.sh GYRE FOLDER: real steps of known nets into FOLDER, on one thread and on all,
+# and from them the tables of tools/lab/roofline.c. Takes some minutes; wants a machine that nobody
+# else uses.
 set -eu
 gyre=$1 folder=$2
 here=$(cd "$(dirname "$0")" && pwd)

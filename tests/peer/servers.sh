@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# servers.sh OUT.csv [GYRE]: images a second of two workers of one thread each: by our allreduce, with one and two parameter servers in step, and
-# by PyTorch's DistributedDataParallel over Gloo where PyTorch is there; beside one process. In turns, a CSV row each.
-# Variables: NET (lenet5; or resnet20 with DATA of 32 x 32), DATA (/usr/share/datasets/fashion-mnist), BATCH (64, of each worker), STEPS (300),
-# TURNS (3), PYTHON. Give it a quiet machine: a server wants a part of a processor beside the workers.
+# servers.sh OUT.csv [GYRE]: images a second of two workers of one thread each, beside one process.
+# They train by our allreduce, with one and two parameter servers in step, and by PyTorch's
+# DistributedDataParallel over Gloo where PyTorch is here. All take turns, a CSV row each.
+# Variables: NET (lenet5; or resnet20 with DATA of 32 x 32), DATA
+# (/usr/share/datasets/fashion-mnist), BATCH (64, of each worker), STEPS (300), TURNS (3), PYTHON.
+# Give it a quiet machine: a server wants a part of a processor beside the workers.
 set -eu
 LC_ALL=C
 export LC_ALL

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch's DistributedDataParallel over Gloo: one of the processes that 'gyre launch' starts. Rank 0 prints the images a
-second of all of them. The images are noise that lies in memory: no loader takes part.
+"""PyTorch's DistributedDataParallel over Gloo: one of the processes that 'gyre launch' starts. Rank
+0 prints the images a second of all of them. The images are noise that lies in memory: no loader
+takes part.
 
-A step is forward, cross-entropy, backward with the gradients' allreduce beside it, SGD with momentum 0.9, on one thread."""
+A step is forward, cross-entropy, backward with the gradients' allreduce beside it, SGD with
+momentum 0.9, on one thread."""
 import argparse
 import os
 import time

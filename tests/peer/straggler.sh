@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# straggler.sh OUT [GYRE]: one of four workers is stopped for most of the time. Images a second and test accuracy over time of
-# allreduce, of a server with one backup worker, and of an asynchronous server, on Fashion-MNIST, beside one process that nobody
-# stops: OUT/straggler.csv and OUT/straggler.svg. Variables: EPOCHS (default 4), NET (lenet5), BATCH (32), STOPPED (0.6 of
-# each second), HOWS (one allreduce backup async), ASYNC (more options of the last one: --lr .0125).
+# straggler.sh OUT [GYRE]: one of four workers is stopped for most of the time. It draws images a
+# second and test accuracy over time on Fashion-MNIST: OUT/straggler.csv and OUT/straggler.svg. It
+# compares allreduce, a server with one backup worker, an asynchronous server, and one undisturbed
+# process. Variables: EPOCHS (default 4), NET (lenet5), BATCH (32), STOPPED (0.6 of each second),
+# HOWS (one allreduce backup async), ASYNC (options of the last one: --lr .0125).
 set -eu
 LC_ALL=C
 export LC_ALL

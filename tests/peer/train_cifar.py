@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Trains the CIFAR ResNet-20 in PyTorch with the recipe of
 
-    gyre train resnet20 FOLDER --epochs 5 --batch 128 --lr 0.1 --momentum 0.9 --weight-decay 1e-4 --schedule cosine
-               --pad-crop 4 --flip
+    gyre train resnet20 FOLDER --epochs 5 --batch 128 --lr 0.1 --momentum 0.9
+               --weight-decay 1e-4 --schedule cosine --pad-crop 4 --flip
 
-on a folder of images (FOLDER/train/CLASS/*.jpg, FOLDER/test/CLASS/*.jpg), and prints its test accuracy as JSON. No
-weight decay for batch norm and biases; the learning rate follows a cosine over all steps; mean .485 .456 .406, std
-.229 .224 .225.
-With --weights it only evaluates a safetensors file with PyTorch's names."""
+on a folder of images (FOLDER/train/CLASS/*.jpg, FOLDER/test/CLASS/*.jpg), and prints its test
+accuracy as JSON. No weight decay for batch norm and biases; the learning rate follows a cosine over
+all steps; mean .485 .456 .406, std .229 .224 .225. With --weights it only evaluates a safetensors
+file with PyTorch's names."""
 import argparse
 import json
 import math

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Loaded before a process's own libraries (LD_PRELOAD), it plants what PLANT says: "disk" delays
- * the opening of each image, "save" the sync of each file, "slow" each step, by PLANT_MS; "hang"
- * and "exit" end the work in step PLANT_STEP; "stuck" is a disk that stops answering then. A step
- * calls pow once, for its update. */
+/* plant.c: loaded before a process's own libraries (LD_PRELOAD), it plants what PLANT says. "disk"
+ * delays the opening of each image, "save" the sync of each file, "slow" each step, by PLANT_MS.
+ * "hang" and "exit" end the work in step PLANT_STEP; "stuck" is a disk that stops answering then. A
+ * step calls pow once, for its update. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_check_entry: a block that is accepted lies behind the one before it and ahead of the
- * index, is as large as its rows need, and its numbers are within the limits that gy_blocks_place
- * builds on. */
+/* blocks_check_entry: an accepted block lies behind the one before it and ahead of the index, and
+ * is as large as its rows need. Its numbers are within the limits on which gy_blocks_place
+ * builds. */
 #include "tests/proof/proof.h"
 #include "io/rows/blocks.c"
 

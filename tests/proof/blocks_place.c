@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_blocks_place: parts of a block follow each other at multiples of 64, each with the slack that
- * its reader reads behind it, and all lie inside. */
+/* blocks_place.c: gy_blocks_place puts parts of a block one behind the other at multiples of 64,
+ * all inside. Each has the slack that its reader reads behind it. */
 #include "tests/proof/proof.h"
 #include "io/rows/blocks.c"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_bmp_check: no more than the first 30 bytes are read, and nothing outside of the file; in what
- * is accepted every row of pixels, padded to 4 bytes, lies inside, as far as images of 64 x 4
+/* gy_bmp_check: it reads no more than the first 30 bytes, and nothing outside of the file. In an
+ * accepted file every row of pixels, padded to 4 bytes, lies inside, as far as images of 64 x 4
  * pixels say. Sides become signed as on every compiler that builds Gyre: they wrap. */
 #include "tests/proof/proof.h"
 #include "io/images/image_check.c"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_net_handshake_go: a connection is agreed to only after the code of the right words agreed, all
- * of it; what comes stays in its room; whoever called is a rank that may call this one; whoever is
- * turned away is told why. */
+/* gy_net_handshake_go: it agrees to a connection only after the code of the right words agreed, all
+ * of it. What comes stays in its room. A caller that is agreed to is a rank that may call this one;
+ * one that is refused is told why. */
 #include "tests/proof/proof.h"
 #include <sys/socket.h>
 #include "net/transport/tcp_handshake.c"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_idx_parse: of any file no more than the first 20 bytes are read, and nothing outside of it;
- * what is accepted has 1 to 4 sides above 0, whose product, as gy_mul_count says it, is the bytes
+/* gy_idx_parse: it reads no more than the first 20 bytes of any file, and nothing outside of it. An
+ * accepted file has 1 to 4 sides above 0. Their product, as gy_mul_count says it, is the bytes
  * behind the header. */
 #define contract_gy_mul_count proved_gy_mul_count
 #include "tests/proof/proof.h"

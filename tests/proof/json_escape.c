@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* json_escape: nothing is read outside of the text; what is accepted is one character of UTF-8,
- * with no more bytes than the text of it has. */
+/* json_escape: it reads nothing outside of the text. An accepted escape is one character of UTF-8,
+ * with no more bytes than its text has. */
 #include "tests/proof/proof.h"
 #define strchr proof_strchr
 #include "io/json.c"

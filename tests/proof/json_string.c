@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_json_string: nothing is read outside of the text, and no more is written than the quoted text
- * has bytes, less its two marks, with a NUL. */
+/* gy_json_string: it reads nothing outside of the text. It writes no more than the quoted text has
+ * bytes, less its two marks, with a NUL. */
 #include "tests/proof/proof.h"
 #define memcpy proof_memcpy
 #include "io/json.c"

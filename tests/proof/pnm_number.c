@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pnm_number: nothing is read outside of the file; the number is -1 or in its range, and ends at a
+/* pnm_number: it reads nothing outside of the file. The number is -1 or in its range, and ends at a
  * byte that is no digit or at the file's end. */
 #include "tests/proof/proof.h"
 #include "io/images/pnm.c"

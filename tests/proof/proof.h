@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* proof.h: what proofs share. A harness is a function `proof` that calls one function of the
- * library with values that can be anything, assumes what its callers keep, and claims what it
- * promises. nondet_X gives any value of its type; contract_F stands for F where the table says
- * so. */
+/* proof.h: what the proofs share (CBMC). A harness is a function `proof`. It calls one function of
+ * the library with arbitrary values, assumes what callers guarantee, and claims what the function
+ * promises. nondet_X gives any value of its type. contract_F replaces F where the table of proofs
+ * says so. */
 #ifndef PROOF_H
 #define PROOF_H
 #include "engine/base/status.h"
@@ -30,7 +30,8 @@ int gy_error_set(struct gy_error *err, int status, const char *file, int line, c
     return status;
 }
 
-/* Stands for gy_mul_count and gy_mul_size, whose division takes a solver long; they have a proof of their own. */
+/* Replace gy_mul_count and gy_mul_size, whose division is slow for a solver; they have a proof of
+ * their own. */
 int contract_gy_mul_count(int64_t a, int64_t b, int64_t *out)
 {
     if (a < 0 || b < 0 || (proof_wide)a * (proof_wide)b > INT64_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_text_int: what is accepted is digits behind at most a sign, and a number of that sign inside
- * its range; whatever is not leaves the caller's number alone. One of at most 3 digits is that of
- * its digits: longer ones take solvers long. */
+/* gy_text_int: an accepted text is digits behind at most a sign, and a number of that sign inside
+ * its range. Any other text leaves the caller's number alone. A number of at most 3 digits is that
+ * of its digits: longer ones take solvers long. */
 #include "tests/proof/proof.h"
 #include "engine/base/text.c"
 

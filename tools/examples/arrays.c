@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Trains the zoo's net for Fashion-MNIST on images that lie in arrays, and saves it; the profile
- * core is enough. Usage: arrays IMAGES LABELS STEPS NET, with MNIST's uncompressed files: heads of
- * 16 and 8 bytes, then pixels, labels. */
+/* arrays.c: trains the zoo's net for Fashion-MNIST on images that lie in arrays, and saves it; the
+ * profile core is enough. Usage: arrays IMAGES LABELS STEPS NET, with MNIST's uncompressed files:
+ * heads of 16 and 8 bytes, then pixels, labels. */
 #include "gyre.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A kernel of one's own, tried beside the library's:
+/* bn_apply.cu: a kernel of one's own, tried beside the library's:
  *
- *     gyre kernels try tools/examples/bn_apply.cu                   on the GPU: checked, then ranked
- *     gyre kernels try tools/examples/bn_apply.cu --device emu      without one: checked, races and accesses beside tensors found
- *     gyre kernels try tools/examples/bn_apply.cu --arch 90         compiled alone: registers, stack, spills
+ *     gyre kernels try tools/examples/bn_apply.cu               on the GPU: checked, then ranked
+ *     gyre kernels try tools/examples/bn_apply.cu --device emu  without: checked, races found
+ *     gyre kernels try tools/examples/bn_apply.cu --arch 90     compiled: registers, stack, spills
  *
- * The lines below say what it is; tools/lab/try_text.h lists them, kernels/op.h has the ops, kernels/cuda/prelude.cuh the dialect: C without
- * pointers to shared memory but GY_SHARED, tensors by GY_P, shapes as macros. */
+ * The lines below say what it is; tools/lab/try_text.h lists them. kernels/op.h has the ops,
+ * kernels/cuda/prelude.cuh the dialect: C with shapes as macros, GY_P for tensors, GY_SHARED. */
 // gyre: op bn-apply
 // gyre: dtype f32 bf16
 // gyre: act relu

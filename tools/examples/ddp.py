@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch's DistributedDataParallel with its gradients summed by Gyre: a communication hook copies each bucket into memory that the
-ranks share, begins the sum, and hands it back averaged. What PyTorch needs of the library is the handful of functions in class Gyre.
+"""PyTorch's DistributedDataParallel with its gradients summed by Gyre. A communication hook copies
+each bucket into memory that the ranks share, begins the sum, and hands it back averaged. Class Gyre
+has the handful of functions that PyTorch needs of the library.
 
-    gyre launch -n 2 -- python3 ddp.py FOLDER --library build/libgyre-net.so --meet FILE          Gyre sums
-    gyre launch -n 2 -- python3 ddp.py FOLDER --library build/libgyre-net.so --meet FILE --gloo   Gloo sums: for comparison
+    launch="gyre launch -n 2 -- python3 ddp.py FOLDER --library build/libgyre-net.so --meet FILE"
+    $launch           Gyre sums
+    $launch --gloo    Gloo sums: for comparison
 
-FOLDER holds Fashion-MNIST's four .gz files (Debian: dataset-fashion-mnist, /usr/share/datasets/fashion-mnist). Rank 0 prints the mean
-loss of every tenth step over all ranks, and the accuracy on the test images. The weights of all ranks are compared at the end.
+FOLDER holds Fashion-MNIST's four .gz files (Debian: dataset-fashion-mnist,
+/usr/share/datasets/fashion-mnist). Rank 0 prints the mean loss of every tenth step over all ranks,
+and the accuracy on the test images. The weights of all ranks are compared at the end.
 
 Exit status: 0 trained; 1 a rank failed or the weights differ; 3 PyTorch is absent."""
 import argparse

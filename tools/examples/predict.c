@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Says which class an image is. Usage: predict CHECKPOINT IMAGE, for a checkpoint of the program
- * train beside this file. */
+/* predict.c: says which class an image is. Usage: predict CHECKPOINT IMAGE, for a checkpoint of the
+ * program train beside this file. */
 #include "gyre.h"
 #include <stdio.h>
 

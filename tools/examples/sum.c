@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums over processes, for a program that trains by other means: memory that the ranks share, sums
- * that run while the program computes.
+/* sum.c: sums over processes, for a program that trains by other means. It uses memory that the
+ * ranks share, and sums that run while the program computes.
  *
- *   cc -Iengine tools/examples/sum.c -o sum -Lbuild -lgyre-net          or with build/libgyre.a -lm -lpthread -ldl
+ *   cc -Iengine tools/examples/sum.c -o sum -Lbuild -lgyre-net
+ *   (or with build/libgyre.a -lm -lpthread -ldl)
  *   gyre launch -n 4 -- ./sum 1000000
  *
  * Exit status: 0 every sum is right on this rank, 1 not. */

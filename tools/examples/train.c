@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Trains LeNet-5 from C: data, net, loop. Usage: train DATA FOLDER; the checkpoint, curve and
- * metrics come into FOLDER.
+/* train.c: trains LeNet-5 from C: data, net, loop. Usage: train DATA FOLDER; it writes checkpoint,
+ * curve and metrics into FOLDER.
  *     cc train.c libgyre.a -lm -lpthread -ldl */
 #include "gyre.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Cluster files: a line for each property, `name value [value]`, in any order, of which the last
- * one counts; # begins a comment. Rates in bytes a second, times in seconds, both with an optional
- * unit: 11.5G, 8us. */
+/* cluster.c: reads cluster files. A line is a property, `name value [value]`, in any order; the
+ * last line of a name counts; # begins a comment. Rates are in bytes a second, times in seconds,
+ * both with an optional unit: 11.5G, 8us. */
 #include "tools/lab/cluster.h"
 #include "engine/base/file.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cluster.h: a cluster for the simulation, read from a file; with what was published of it, for
- * comparison. */
+/* cluster.h: a cluster for the simulation, read from a file, with published figures of it to
+ * compare with. */
 #ifndef GY_NET_CLUSTER_H
 #define GY_NET_CLUSTER_H
 #include "net/schedule/schedule.h"

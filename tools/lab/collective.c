@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public side of net/ that needs no network: schedules printed with their proof, and simulated
- * trainings on described clusters. */
+/* collective.c: the public calls on net/ that need no network: they print schedules with their
+ * proof, and simulate training on described clusters. */
 #include "tools/lab/lab.h"
 #include "net/schedule/algorithms.h"
 #include "tools/lab/cluster.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How many devices of a kind this machine has, as the driver lists them; no context is made on
- * any. */
+/* device_count.c: counts the devices of a kind on this machine, as the driver lists them, without a
+ * context on any. */
 #include "engine/base/knob.h"
 #include "engine/base/public.h"
 #include "kernels/devices.h"

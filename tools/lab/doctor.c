@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What happened to a job, from the records of its ranks. A cause is a row of a table: a function
- * that looks whether it holds and for whom, and words for it. Rows are asked in their order; the
- * first that holds is the verdict. What others waited for is said beside it, whatever the cause.
+/* doctor.c: finds out what happened to a job, from the records of its ranks. A cause is a row of a
+ * table: a function that tests whether it holds and for whom, and words for it. Rows are asked in
+ * their order; the first that holds is the verdict. Beside it stands what others waited for,
+ * whatever the cause.
  *
- * Signs of life tell a process that stood still from one that hangs: they come from another
- * thread than the one that computes. */
+ * Signs of life tell a process that stood still from one that hangs: they come from another thread
+ * than the one that computes. */
 #include "tools/lab/doctor.h"
 
 #define DOCTOR_RANKS 65536

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor.h: what held a job up, from the records of its ranks on one clock. */
+/* doctor.h: finds what held a job up, from the records of its ranks on one clock. gyre net doctor
+ * prints it. */
 #ifndef GY_DOCTOR_H
 #define GY_DOCTOR_H
 #include "tools/lab/timeline.h"

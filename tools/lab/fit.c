@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which batch, accumulation, recomputation and type fit a machine's memory and train fastest.
- * Nothing is trained: each candidate is planned, which tells its memory exactly, and its images per
- * second are expected from this machine's measured peak and bandwidth and the shares of them that
+/* fit.c: finds the batch, accumulation, recomputation and type that fit a machine's memory and
+ * train fastest. Nothing is trained. Planning a candidate tells its memory exactly. Its images per
+ * second are expected from this machine's measured peak and bandwidth, and the shares of them that
  * ops of each kind reach (roofline.c). */
 #include "tools/lab/fit.h"
 #include "engine/base/memory.h"

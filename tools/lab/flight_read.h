@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* flight_read.h: flight records (engine/job/flight.h) as files, checked: whatever their bytes are,
- * what comes out has numbers inside their ranges. */
+/* flight_read.h: reads flight records (engine/job/flight.h) and checks them. Whatever their bytes,
+ * the result has numbers inside their ranges. doctor.c and timeline.c use it. */
 #ifndef GY_FLIGHT_READ_H
 #define GY_FLIGHT_READ_H
 #include "engine/job/flight.h"

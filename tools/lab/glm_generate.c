@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows like those of a click log whose truth is known: 39 fields with one id each, as skewed as
- * real ones, and a planted linear model that says how probable a click is. Everything is a function
- * of the seed and the row's number, so that any part can be made alone, by any number of threads,
- * with the same bits.
+/* glm_generate.c: generates rows like those of a click log whose truth is known: 39 fields with one
+ * id each, as skewed as real ones. A planted linear model says how probable a click is. Everything
+ * is a function of the seed and the row's number. So any part can be made alone, by any number of
+ * threads, with the same bits.
  *
- * An id's rank k in its field falls like k^-zipf: it is drawn by inverting the tail's power, ranks
- * are then scattered over the field's ids. */
+ * The frequency of an id falls with its rank k in its field like k^-zipf. A draw inverts the tail's
+ * power; then ranks are scattered over the field's ids. */
 #include "tools/lab/lab.h"
 #include "io/rows/blocks_write.h"
 #include "engine/base/file.h"

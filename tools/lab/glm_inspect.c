@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a file of rows or a model is and holds. Of rows every block is read, so that a damaged one
- * is found. */
+/* glm_inspect.c: says what a file of rows or a model is and holds. Every block of rows is read, so
+ * that a damaged one is found. */
 #include "tools/lab/lab.h"
 #include "engine/run/engine.h"
 #include "engine/base/file_line.h"

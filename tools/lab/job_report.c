@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the ranks of a job spent their time on, at the end of a run: all of them send their
- * counters, rank 0 prints. What one rank alone would reach is estimated from the time that ranks
+/* job_report.c: what the ranks of a job spent their time on, at the end of a run. All of them send
+ * their counters; rank 0 prints. The speed of one rank alone is estimated from the time that ranks
  * computed: it neither sums nor waits. */
 #include "engine/base/public.h"
 #include "engine/gyre_job.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* lab.h: the workbench of the command: what prints, measures or generates. It is linked by the
- * command and stands above the library, in no amalgamation. Its functions follow the rules at the
- * head of gyre.h: statuses, sentences, NULL, and struct sizes that their default functions set. */
+/* lab.h: the command's workbench: functions that print, measure or generate. The command links
+ * them; they stand above the library, may see its internals, and are in no amalgamation. They
+ * follow the rules at the head of gyre.h: statuses, sentences, NULL, sizes set by default
+ * functions. */
 #ifndef GYRE_LAB_H
 #define GYRE_LAB_H
 #include "engine/gyre.h"
@@ -161,8 +162,8 @@ GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *
 
 struct gyre_fit_config {
     size_t size;
-    size_t bytes;  /* limit of the training process's memory: the net, the loader's batches, the
-                    * program; of  a GPU's memory. 0: nine tenths of what this machine has free */
+    size_t bytes;  /* limit of the training process's memory (net, loader's batches, program), or of
+                    * a GPU's memory. 0: nine tenths of what this machine has free */
     int processes; /* that share what is free; 1 */
     int recompute; /* that may be chosen: 0, 1; -1: both; -1 */
     /* samples an update, batch times accumulation; 0: a batch of at most 256, no accumulation */
@@ -179,8 +180,8 @@ GYRE_API void gyre_fit_config_default(struct gyre_fit_config *config);
 struct gyre_fit_ranks {
     size_t size;
     int ranks;           /* that train together, each as the one that fit describes */
-    const char *cluster; /* file, as tools/examples/ddl.cluster: its hosts' ranks and links; its
-                            step's time is not used */
+    const char *cluster; /* file, as tools/examples/ddl.cluster: ranks and links of its hosts. The
+                            time of a step in it is not used */
     int lanes;           /* 4 */
     double bucket_bytes; /* reduced at a time; 16e6 */
 };

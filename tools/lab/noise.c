@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Noise from one linear congruential generator: the same batch for the same net. */
+/* noise.c: noise from one linear congruential generator: the same batch for the same net. */
 #include "tools/lab/noise.h"
 
 int gy_noise_make(struct gyre_net *net, struct gy_noise *noise)

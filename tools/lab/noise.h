@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* noise.h: a full batch of noise for a net, with all labels in turn, for what is measured without
+/* noise.h: makes a full batch of noise for a net, with all labels in turn, for measurements without
  * data. Zeros would not do: products of zeros take less power, and run faster. */
 #ifndef GY_LAB_NOISE_H
 #define GY_LAB_NOISE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Bounds follow from the number and size of an output's terms, and for activations that are stored
- * in 16 bits from half a step of the type. Where the gradient of a curve is a difference, the sizes
- * of its terms count. */
+/* op_bound.c: bounds follow from the number and size of an output's terms. For activations stored
+ * in 16 bits half a step of the type is added. Where the gradient of a curve is a difference, the
+ * sizes of its terms count. */
 #include "tools/lab/op_bound.h"
 #include "kernels/op_table.h"
 #include "kernels/cpu/ref/ref.h"

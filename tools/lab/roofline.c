@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The limit of an op, and the table of shares that are reached. */
+/* roofline.c: the limit of an op, and the table of shares of it that ops reach. */
 #include "tools/lab/roofline.h"
 
 /* ---- limits ---- */

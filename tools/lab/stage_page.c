@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A pipeline on paper: the stages of a net, what each takes, and how long an update lasts when its
- * schedule is played with the stages' times. Times are the roofline's, as the cuts are, so shares
- * and the bubble say something, seconds do not. The bubble is the part of all stages' time in which
- * they wait; with equal stages it is (P - 1) / (M + P - 1). */
+/* stage_page.c: a pipeline on paper. It prints the stages of a net, what each takes, and an
+ * update's duration when its schedule is played with the stages' times. Times are the roofline's,
+ * as the cuts are. So shares and the bubble mean something, seconds do not. The bubble is the part
+ * of all stages' time in which they wait; with equal stages it is (P - 1) / (M + P - 1). */
 #include "tools/lab/stage_page.h"
 
 #include "engine/base/public.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stage_page.h: what a pipeline's schedule takes, without running it. */
+/* stage_page.h: computes what a pipeline's schedule takes, without running it. */
 #ifndef GY_STAGE_PAGE_H
 #define GY_STAGE_PAGE_H
 #include "engine/plan/stage_schedule.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Clocks of one host are one clock. Those of several are set by sums that all ranks leave together:
- * between two ranks the median of the differences counts. Without such a sum the wall clocks do. */
+/* timeline.c: puts ranks on one clock. One host has one clock. Sums that all ranks leave together
+ * set those of several hosts: between two ranks the median of the differences counts. Without such
+ * a sum the wall clocks do. */
 #include <dirent.h>
 
 #include "engine/base/clock.h"

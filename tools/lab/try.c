@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A user's own kernel: compiled, checked against the reference on random inputs, and timed beside
- * the library's variants of the op. No net is needed: of one only what opens a device is filled. */
+/* try.c: compiles a user's own kernel, checks it against the reference on random inputs, and times
+ * it beside the library's variants of the op. It needs no net: only what opens a device is filled
+ * in one. */
 #include "tools/lab/lab.h"
 #include "tools/lab/try_text.h"
 #include "kernels/cuda/cuda_list.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Outputs are poisoned before the kernel runs, and guard zones lie around every tensor. The truth
- * is the reference in float, on what the stored inputs really are; its own roundings are allowed
- * beside the kernel's. A second run must give the same bits. */
+/* try_case.c: poisons outputs before the kernel runs, and lays guard zones around every tensor. The
+ * truth is the reference in float on the inputs as stored. The reference's own roundings are
+ * allowed beside the kernel's. A second run must give the same bits. */
 #include "tools/lab/try_case.h"
 #include "kernels/cpu/ref/ref.h"
 #include "engine/base/half.h"

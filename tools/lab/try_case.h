@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* try_case.h: one shape and type of a user's kernel: the op's tensors with random content, on the
- * host, on the device and in float for the reference; and the comparison of what came back. */
+/* try_case.h: one shape and type of a user's kernel, for try.c. It has the op's tensors with random
+ * content, on the host, on the device and in float for the reference, and compares what comes
+ * back. */
 #ifndef GY_TRY_CASE_H
 #define GY_TRY_CASE_H
 #include "kernels/backend.h"

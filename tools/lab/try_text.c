@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of a user's kernel. A line is words; the first names a row of a table, the others go to
- * its function. */
+/* try_text.c: parses the lines of a user's kernel. A line is words; the first names a row of a
+ * table, the others go to its function. */
 #include "tools/lab/try_text.h"
 #include "engine/base/text.h"
 #include "kernels/op_table.h"

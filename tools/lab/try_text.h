@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* try_text.h: a kernel file of a user's own, with lines at any place of it that say what it is:
  *
- *     // gyre: op bn-apply                          what it does; one of 'gyre kernels' (column does)
- *     // gyre: dtype bf16 f32                       what activations are stored as; each is tried (default f32)
- *     // gyre: act relu                             activation of the op
- *     // gyre: with res                             optional tensors that it is given
- *     // gyre: flags add-dx accumulate              adds to the output in place of setting it
- *     // gyre: f 0.0001 0.1                         constants of the op (kernels/op.h)
- *     // gyre: shape 2x7x5x24 k 16 filter 3x3 stride 1 pad 1 dil 1 groups 1      input NxHxWxC; several lines: each is tried
- *     // gyre: define MY_ROWS up(N*H*W,64)          a macro
- *     // gyre: scratch 4*K                          bytes of GY_SCRATCH
- *     // gyre: launch my_apply grid up(N*H*W*C,256) threads 256 shared 0         in order, up to four
+ *     // gyre: op bn-apply            what it does; one of 'gyre kernels' (column does)
+ *     // gyre: dtype bf16 f32         what activations are stored as; each is tried (default f32)
+ *     // gyre: act relu               activation of the op
+ *     // gyre: with res               optional tensors that it is given
+ *     // gyre: flags add-dx accumulate    adds to the output in place of setting it
+ *     // gyre: f 0.0001 0.1           constants of the op (kernels/op.h)
+ *     // gyre: shape 2x7x5x24 k 16 filter 3x3 stride 1 pad 1 dil 1 groups 1
+ *                                     input NxHxWxC; several lines: each is tried
+ *     // gyre: define MY_ROWS up(N*H*W,64)    a macro
+ *     // gyre: scratch 4*K            bytes of GY_SCRATCH
+ *     // gyre: launch my_apply grid up(N*H*W*C,256) threads 256 shared 0    in order, up to four
  *
- * Where a number stands behind grid (up to three), threads, shared, scratch or define, it may be
- * computed, without blanks: from N H W C P Q K R S GROUPS BYTES (of an element) by + - * / % ( ),
+ * A number behind grid (up to three), threads, shared, scratch or define may be computed, without
+ * blanks. Its names: N H W C P Q K R S GROUPS BYTES (of an element). Its operations: + - * / % ( ),
  * up(a,b) (a / b rounded up), min(a,b), max(a,b). */
 #ifndef GY_TRY_TEXT_H
 #define GY_TRY_TEXT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a step takes as long as it does. Real steps run through a backend that stands before the real
- * one and reads the clock around each op, so that caches, memory and loader are as in training.
- * Times are medians over the steps, waits are means. What a change would bring is predicted: the
- * net is planned anew with the change, and each op of the new plan is expected to come as near to
- * its limit as ops of its kind came here. */
+/* why.c: finds why a step takes as long as it does. Real steps run through a backend that stands
+ * before the real one and reads the clock around each op. So caches, memory and loader are as in
+ * training. Times are medians over the steps, waits are means. To predict a change the net is
+ * planned anew with it. Each op of the new plan is expected to come as near to its limit as ops of
+ * its kind came here. */
 #include "tools/lab/lab.h"
 #include "tools/lab/noise.h"
 #include "engine/run/parallel.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of gyre_print_why: where a step's time goes, what binds, the ops furthest from their
- * limits, what each knob would bring. */
+/* why_page.c: the page of gyre_print_why: where a step's time goes, what binds, the ops furthest
+ * from their limits, what each knob would bring. */
 #include "tools/lab/lab.h"
 #include "tools/lab/why_page.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* why_page.h: what was measured in some steps, between taking it (why.c) and saying it
- * (why_page.c). */
+/* why_page.h: figures of some measured steps. why.c takes them, why_page.c prints them. */
 #ifndef GY_WHY_PAGE_H
 #define GY_WHY_PAGE_H
 #include "tools/lab/lab.h"

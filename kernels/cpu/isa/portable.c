@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel table in portable C: vectors of four floats through the compiler's vector types. Every
- * 64-bit processor has them; where it has not, the compiler writes plain code. */
+/* portable.c: the kernel table in portable C: vectors of four floats by the compiler's vector
+ * types. Every 64-bit processor has them; elsewhere the compiler writes scalar code. */
 #include "engine/base/half.h"
 #include "kernels/cpu/isa/wino_points.h"
 

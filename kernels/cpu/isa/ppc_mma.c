@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* POWER10's matrix unit. An accumulator holds 4 x 4 float sums. One instruction adds to it the
- * outer product of two vectors of four: of floats, or of pairs of bf16, where each place takes two
- * products. A register tile is 8 rows x 16 columns or 16 x 8. It takes all eight accumulators, as
- * two units with four cycles each need.
+/* ppc_mma.c: POWER10's matrix unit. An accumulator holds 4 x 4 float sums. One instruction adds to
+ * it the outer product of two vectors of four floats, or of four pairs of bf16 (two products a
+ * place). A register tile is 8 rows x 16 columns or 16 x 8. It takes all eight accumulators, as two
+ * units with four cycles each need.
  *
  * The batch-reduce product reads four neighbours of the reduction from four rows at a time and
- * turns them over. Rows that are missing to a whole group of four are computed as a repetition of
- * the last one and not stored. */
+ * transposes them. Rows missing to a whole group of four repeat the last one and are not stored. */
 #include "kernels/cpu/isa/table.h"
 #include "kernels/cpu/isa/micro.h"
 

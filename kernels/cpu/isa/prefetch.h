@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* prefetch.h: what a kernel fetches into the caches while it computes, for the piece of work that
- * comes next. A driver fills a struct with that piece; the kernel fetches a few lines a step, as a
- * core cannot have many under way:
+/* prefetch.h: what a kernel prefetches while it computes, for the next piece of work. A driver
+ * fills a struct with that piece. The kernel fetches a few lines a step: a core has only a few in
+ * flight.
  *
- *     tile i     | step 0 | step 1 | step 2 | ...      computes on rows [0, from)
- *     prefetches | line   | line   | line   | ...      rows [from, to), outputs, pairs of rows: of tile i + 1
+ *     tile i     | step 0 | step 1 | step 2 | ...   computes on rows [0, from)
+ *     prefetches | line   | line   | line   | ...   for i + 1: rows [from, to), outputs, row pairs
  *
  * A product over channels (gemm) has a struct gy_prefetch, one over pixels (outer) a struct
- * gy_lookahead. Passes over memory fetch what lies a fixed way ahead of what they read. */
+ * gy_lookahead. Passes over memory prefetch a fixed distance ahead of their reads. */
 #ifndef GY_CPU_PREFETCH_H
 #define GY_CPU_PREFETCH_H
 #include "engine/base/base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* row_args.h: what the kernels are given that pass over rows of activations or of parameters: batch
+/* row_args.h: arguments of the kernels that pass over rows of activations or of parameters: batch
  * norm, sums of branches, gradients of activations, pooling, updates. */
 #ifndef GY_CPU_ROW_ARGS_H
 #define GY_CPU_ROW_ARGS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The choice of a kernel set. First comes the portable one, then each that the processor has and
- * the configuration's mask allows, over the ones before. */
+/* select.c: chooses a kernel set. The portable one fills the table first. Each set that the
+ * processor has and the configuration's mask allows then overrides what precedes it. */
 #include "kernels/cpu/isa/select.h"
 #include "engine/base/cpu.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tile_args.h: what the products on register tiles are given: gemm, which sums over taps and
+/* tile_args.h: arguments of the products on register tiles: gemm, which sums over taps and
  * channels, and outer, which sums over pixels. A driver fills the struct; a kernel reads it. */
 #ifndef GY_CPU_TILE_ARGS_H
 #define GY_CPU_TILE_ARGS_H

@@ -6,7 +6,7 @@
  * gradient goes the same way backward: dg = G' [ (A dy A') * (B' d B) ] G. It is summed over tiles
  * inside the brackets.
  *
- * A line is Toom and Cook's product of polynomials, by their values at e points. These are 0, pairs
+ * A line is Toom and Cook's product of polynomials, by values at e points: 0, pairs
  * f and -f, and infinity where e is even. With x^i at column i, q the pairs other than f:
  *     B':  prod(x^2 - f^2);  x (x +- f) prod(x^2 - q^2) for +-f;  x prod(x^2 - f^2) for infinity
  *     A':  row i has the points to the power i, and the last row a 1 for infinity

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* AMX: eight tiles of at most 16 rows x 64 bytes. The instruction tdpbf16ps takes a tile A of rows
- * x pairs and a tile B of pairs x columns. It adds their product to a tile of float sums; a pair is
- * two bf16. A panel of pairs is B as it stands. Rows that lie evenly apart (pixels of one line,
- * sums in a buffer) are read and written in place; others go through a small copy.
+/* x86_amx.c: AMX: eight tiles of at most 16 rows x 64 bytes. The instruction tdpbf16ps takes a tile
+ * A of rows x pairs and a tile B of pairs x columns. It adds their product to a tile of float sums.
+ * A pair is two bf16. A panel of pairs is B as it stands. Rows that lie evenly apart (pixels of one
+ * line, sums in a buffer) are read and written in place; others go through a small copy.
  *
  * ldtilecfg gives every tile its shape, so edges need no masks: rows, columns and the pairs of a
- * step are those of the task. It also clears the tiles, so there is one for a task. At its end
- * tilerelease leaves nothing behind; no shape is kept from call to call. The instruction takes
- * numbers below 2^-126 as zero, like vdpbf16ps. */
+ * step are those of the task. It also clears the tiles, so each task has one. tilerelease ends the
+ * task; no shape is kept from call to call. The instruction takes numbers below 2^-126 as zero,
+ * like vdpbf16ps. */
 #include "kernels/cpu/isa/x86_avx512.h"
 
 #if defined(__x86_64__)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* AVX-512 BF16: vdpbf16ps multiplies 16 pairs of bf16 and adds both products to 16 float sums. The
- * register tiles are those of AVX-512; a "float" of the operands is a pair, so the same text
- * serves. The instruction takes numbers below 2^-126 as zero, and so does vcvtneps2bf16, which
- * rounds. */
+/* x86_bf16.c: AVX-512 BF16. vdpbf16ps multiplies 16 pairs of bf16 and adds both products to 16
+ * float sums. Register tiles are those of AVX-512; a "float" of the operands is a pair, so the same
+ * text serves. It takes numbers below 2^-126 as zero, and so does vcvtneps2bf16, which rounds. */
 #include "engine/base/half.h"
 #include "kernels/cpu/isa/x86_avx512.h"
 

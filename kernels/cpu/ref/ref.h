@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* ref.h: the reference kernels: plain loops, one function an op, the definition of truth. Kept
- * forever, built for every target. The text is written in the type GY_REAL: float in the library;
- * the tests compile the same text once more in double (tests/ref_double.c). Bytes, integers and
- * struct gy_mix stay what they are.
+/* ref.h: the reference kernels, which define what each op computes: plain loops, one function an
+ * op. Every backend is tested against them; `isa ref` trains with them. GY_REAL is the type of
+ * numbers: float in the library. Tests compile the same text in double (tests/ref_double.c). Bytes,
+ * integers and struct gy_mix keep their types.
  *
  * Settled here, for every backend:
- * - a value that is not a number is never lost: ReLU and ReLU6 pass it on, it wins in a max-pool
- *   window (the last one there), and no class that scores so is ranked. Padding never wins;
- * - losses: a sample without a label has loss 0, but no number where a score is not finite. With
- *   MIX `label` of the target is the own one, the rest the partner's; all is the own one where the
- *   partner has no label. Softmax: smoothing s turns a target t into t (1 - s) + s / C. A gradient
- *   is divided by N;
- * - batch norm, average pooling, local response norm (alpha / size), AdamW and SGD (v = mu v + g, w
- *   -= lr v, v = 0
- * before the first step) are PyTorch's; where a batch norm sees one value a channel, the running
- * variance takes the biased one;
- * - a gradient is cut to the allowed total norm before the rule sees it, as
- *   torch.nn.utils.clip_grad_norm_ does;
- * - LARS has the rate inside the momentum: v = mu v + lr local (g + decay w), w -= v; local is 1
- *   where the span does not adapt and where |w| or |g| is 0, as in NVIDIA's LARC and MLPerf's LARS;
- *   GY_F_UNSCALED: v = mu v + (g + decay w), w -= lr local v. LAMB: You et al. 2020, algorithm 2,
- *   where phi is the identity;
- * - a span's decay is f[GY_C_DECAY] * span.decay, its rate uniform.lr * span.rate; the average is
- *   taken last, ema = uniform.keep ema + (1 - uniform.keep) w. */
+ * - NaN is never lost. ReLU and ReLU6 pass it on. The last one in a max-pool window wins. No class
+ *   whose score is NaN is ranked. Padding never wins.
+ * - Losses: a sample without a label has loss 0, but NaN where a score is not finite. With MIX
+ *   `label` of the target is the own one, the rest the partner's; where the partner has no label,
+ *   all is own. Softmax: smoothing s turns a target t into t (1 - s) + s / C. A gradient is divided
+ *   by N.
+ * - Batch norm, average pooling, local response norm (alpha / size), AdamW and SGD are PyTorch's.
+ *   SGD: v = mu v + g, w -= lr v, v = 0 before the first step. Where a batch norm sees one value a
+ *   channel, the running variance takes the biased one.
+ * - A gradient is cut to the allowed total norm before the rule sees it, as PyTorch's
+ *   clip_grad_norm_.
+ * - LARS: v = mu v + lr local (g + decay w), w -= v, with the rate inside the momentum. local is 1
+ *   where the span does not adapt and where |w| or |g| is 0, as in NVIDIA's LARC and MLPerf's LARS.
+ *   GY_F_UNSCALED: v = mu v + (g + decay w), w -= lr local v.
+ * - LAMB: You et al. 2020, algorithm 2, where phi is the identity.
+ * - A span's decay is f[GY_C_DECAY] * span.decay, its rate uniform.lr * span.rate. The average is
+ *   taken last: ema = uniform.keep ema + (1 - uniform.keep) w. */
 #ifndef GY_REF_H
 #define GY_REF_H
 #include "kernels/op.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that go element by element: input, activation, addition, dropout, and moving channels. */
+/* ref_act.c: element by element: input, activation, addition, dropout, and moves of channels. */
 #include "kernels/cpu/ref/ref.h"
 #include "engine/base/rng.h"
 

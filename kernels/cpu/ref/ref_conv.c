@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution and its two gradients: every output is one sum, taken in the order r, s, c. */
+/* ref_conv.c: convolution and its two gradients: each output is one sum, in the order r, s, c. */
 #include "kernels/cpu/ref/ref.h"
 
 struct ref_conv_pixel {

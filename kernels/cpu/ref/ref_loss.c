@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses, a sample at a time. Softmax subtracts the largest score first; sums are in double. */
+/* ref_loss.c: losses by sample. Softmax first subtracts the largest score; sums are in double. */
 #include "kernels/cpu/ref/ref.h"
 
 /* How many classes score higher than the label; among equals the lower class number counts as higher. Against a score

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch norm in five steps (statistics, finish, apply; sums, gradient) and local response norm.
- * Sums over a channel are taken in double, pixel by pixel. */
+/* ref_norm.c: batch norm in five steps (statistics, finish, apply; sums, gradient) and local
+ * response norm. Sums over a channel are taken in double, pixel by pixel. */
 #include "kernels/cpu/ref/ref.h"
 
 /* Pixels of the samples that are there. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates over all parameters. Gradients are first scaled (accumulation, loss scale) and cut. */
+/* ref_optim.c: updates of all parameters; gradients are first scaled (accumulation, loss) and
+ * cut. */
 #include "kernels/cpu/ref/ref.h"
 
 /* SUMS: for span s |w|^2 at 2 s and |g|^2 at 2 s + 1; the totals behind them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pooling. Backward passes are written as gathers: each input cell sums what the windows over it
- * send back, in window order. */
+/* ref_pool.c: pooling. Backward passes gather: each input cell sums, in window order, what the
+ * windows over it send back. */
 #include "kernels/cpu/ref/ref.h"
 
 static int64_t ref_pool_at(const struct gy_geom *g, int64_t n, int32_t h, int32_t w, int32_t c)
