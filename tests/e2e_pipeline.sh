@@ -58,6 +58,11 @@ mkdir "$TMP/on" "$TMP/back"
 cp "$TMP/sum/checkpoint-24.safetensors" "$TMP/on"
 expect 0 run 2 "$TMP/on" "$TMP/tiny.net" --epochs 3 --batch 12 --micro 3 --pipeline 2 --resume
 says "$out" 'after 24 of 72 steps'
+mkdir "$TMP/amid"
+expect 0 run 1 "$TMP/begun" "$TMP/tiny.net" --epochs 1 --batch 4 --accumulate 3 --checkpoint-every 5 --keep 9
+cp "$TMP/begun/checkpoint-5.safetensors" "$TMP/amid"
+expect 2 run 2 "$TMP/amid" "$TMP/tiny.net" --epochs 3 --batch 12 --micro 3 --pipeline 2 --resume
+says "$err" 'checkpoint-5.safetensors was saved amid an update, after 2 of its batches'
 equal "$TMP/sum" "$TMP/on"
 cp "$TMP/gpipe/checkpoint-48.safetensors" "$TMP/back"
 expect 0 run 1 "$TMP/back" "$TMP/tiny.net" --epochs 3 --batch 4 --accumulate 3 --resume

@@ -318,6 +318,9 @@ static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
     GY_TRY(ckpt_counters_read(net, r, &c));
     GY_TRY(gy_ckpt_check_net(net, r->file, r->path));
     GY_TRY(gy_ckpt_check_input(net, r->file, r->path));
+    if (train && c.pending > 0 && net->stage) /* which has kept none of these batches */
+        return gy_engine_fail(net, GY_E_STATE, "%.200s was saved amid an update, after %" PRId64
+                              " of its batches; a pipeline goes on from behind one", r->path, c.pending);
     if (c.pending > 0 && net->parallel.ranks > 1) /* as older versions wrote it */
         gy_log_write(&net->log, GY_LOG_WARN, "%s: of the gradients that wait for their update it has those of rank 0; they stand for those of all %d ranks",
                      r->path, net->parallel.ranks);

@@ -2,8 +2,7 @@
 /* step.c: runs steps: copies a batch into its place, walks programs, brings a few numbers back. A
  * step allocates, opens and locks nothing. A device with memory of its own stays busy: the batch
  * goes up in a queue of its own during the last step's backward pass. Backward starts before its
- * step's results are back. A step whose loss is not finite changes no weights or running
- * statistics. */
+ * step's results are back. A loss that is not finite changes no weights or statistics. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"
@@ -445,9 +444,9 @@ GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, 
     GY_TRY(gy_engine_given(net, batch, "gyre_predict: batch"));
     GY_TRY(gy_engine_given(net, scores, "gyre_predict: scores"));
     GY_TRY(gyre_eval(net, batch, NULL));
-    const size_t bytes = (size_t)batch->count * (size_t)net->graph.classes * sizeof(float);
     GY_TRY(step_fetch_scores(net));
-    memcpy(scores, step_place(net, net->plan.scores), bytes);
+    const size_t count = (size_t)batch->count * (size_t)net->graph.classes;
+    memcpy(scores, step_place(net, net->plan.scores), count * sizeof *scores);
     return GYRE_OK;
 }
 
