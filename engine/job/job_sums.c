@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* job_sums.c: the public calls on sums, for programs that train by other means. They get the same
- * memory and the same sums as a net's gradients. Alone, a sum leaves its data as it was. */
+/* job_sums.c: the public sums over a job's ranks, for programs that train by other means, such as
+ * tools/examples/sum.c. Memory and sums are as for gradients; one rank's data stay as they are. */
 #include "engine/base/public.h"
 #include "engine/job/job.h"
 
