@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A linear model in memory: one weight vector for two classes or a regression, one a class for
- * more. Scores are sums in double, so that they do not depend on how rows were cut. */
+/* glm_model.c: a linear model in memory: one weight vector for two classes or a regression, one a
+ * class for more. A score is a sum in double in a fixed order: slices of rows do not change it. */
 #include "engine/glm/glm_model.h"
 
 GY_INT const char *gy_glm_loss_name(int loss)
@@ -90,7 +90,7 @@ GY_INT int32_t gy_glm_model_class(const struct gyre_glm *model, float label)
     }
     if (lo < model->info.classes && model->label[lo] == label)
         return lo;
-    /* of the same data one file has 0 where another has -1 */
+    /* one file has 0 where another of the same data has -1 */
     const int alias = model->info.classes == 2 && model->label[1] > 0 && (model->label[0] == 0 || model->label[0] == -1);
     return alias && (label == 0 || label == -1) ? 0 : -1;
 }
@@ -137,7 +137,7 @@ static double glm_model_scale(const struct gy_glm_scorer *s, const struct gy_row
     return length > 0 ? (double)(float)(1 / length) : 1; /* as rows are scaled in training */
 }
 
-/* Ids rise: those that the model has come first. */
+/* Ids rise, so the ones beyond the features are at the end. */
 static uint32_t glm_model_known(const struct gy_rows *rows, uint32_t begin, uint32_t end, uint32_t features)
 {
     while (end > begin && rows->id[end - 1] >= features)
@@ -187,7 +187,7 @@ GY_INT int32_t gy_glm_decide(const struct gyre_glm *model, const float *score)
     return best;
 }
 
-/* One against the rest: sigmoids made to sum to 1, as liblinear has it. */
+/* Softmax; or one class against the rest, sigmoids scaled to sum to 1 as in liblinear. */
 static void glm_model_shares(const struct gyre_glm_info *info, const float *score, float *out)
 {
     double sum = 0, most = (double)score[0];

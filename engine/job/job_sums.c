@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* job_sums.c: the public calls on sums, for programs that train by other means. They get the same
- * memory and the same sums as a net's gradients. Alone, a sum leaves its data as it was. */
+/* job_sums.c: the public sums over a job's ranks, for programs that train by other means, such as
+ * tools/examples/sum.c. Memory and sums are as for gradients; one rank's data stay as they are. */
 #include "engine/base/public.h"
 #include "engine/job/job.h"
 
@@ -86,5 +86,3 @@ GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre
         return GYRE_OK;
     return job->peers->wait(job, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
-
-#undef JOB_BOARD

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* net_data.c: the public calls on data: thin handles around io/. The structs of both sides have the
- * same fields, which is checked at compile time where they are handed over whole. */
+/* net_data.c: public calls on data sets, loaders, contact sheets, images and packing: thin handles
+ * around io/. Asserts hold structs that are handed over whole to the same fields on both sides. */
 #include "engine/train/net_data.h"
 #include "io/png.h"
 
-#define API_IMAGE_SIDE 16384 /* of what is asked for */
+#define API_IMAGE_SIDE 16384 /* longest side of an image of gyre_read_image */
 
 GY_STATIC_ASSERT(sizeof(struct gyre_augment) == sizeof(struct gy_augment), augment_size);
 GY_STATIC_ASSERT(offsetof(struct gyre_augment, resize) == offsetof(struct gy_augment, resize), augment_resize);
@@ -237,7 +237,7 @@ static float api_level(const struct gyre_loader *l, const struct gyre_batch *b, 
     return level > 0 ? level < 255 ? level : 255 : 0;
 }
 
-/* The pixel of sample i as it is moved. */
+/* A pixel of sample i after its shift and flip; 0 outside. */
 static float api_moved_level(const struct gyre_loader *l, const struct gyre_batch *b, int32_t i, int32_t y, int32_t x, int32_t c)
 {
     const int32_t dy = b->mix ? b->mix[i].dy : 0, dx = b->mix ? b->mix[i].dx : 0, flip = b->mix ? b->mix[i].flip : 0;

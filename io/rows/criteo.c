@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* criteo.c: Criteo's click logs. A line has a label, 13 integers and 26 words, separated by tabs.
- * With commas an id precedes the label, and the file begins with a line of names. Everything
- * becomes a word: an integer v above 2 the whole part of ln(v)^2, another one SP and itself, a
- * missing one nothing. A feature is the hash of field and word, so every row has 39 ids of value 1.
- * Two whose hashes are equal become one, which is counted. */
+/* criteo.c: Criteo's click logs, in the list of rows_convert.c. A line has a label, 13 integers and
+ * 26 words, separated by tabs. With commas an id precedes the label, and the file begins with a
+ * line of names. Integers become words: v above 2 the whole part of ln(v)^2, another "SP" and
+ * itself, a missing one the empty word. A feature is the hash of field and word, so a row has 39
+ * ids of value 1. Ids whose hashes are equal become one, which is counted. */
 #include "io/rows/rows_text.h"
 
 #define CRITEO_INTEGERS 13
@@ -17,9 +17,8 @@ static inline int criteo_stops(unsigned char byte, unsigned char separator) { re
 
 /* ---- hashing ---- */
 
-/* The hash of a field's word begins with seed and field, takes eight bytes of the word at a time, at least once, the last ones filled up with zeros, and
- * ends with
- * its length. */
+/* A word's hash begins with seed and field and ends with the word's length. Between, it takes eight
+ * bytes at a time, at least once, with zeros behind the last ones. */
 static inline uint64_t criteo_begin(uint64_t seed, int field) { return seed + (uint64_t)(field + 1) * 0x9e3779b97f4a7c15u; }
 static inline uint64_t criteo_add(uint64_t hash, uint64_t word) { return (hash ^ word) * 0x9fb21c651e98df25u ^ (hash >> 32); }
 static inline uint64_t criteo_end(uint64_t hash, size_t bytes) { return gy_rows_mix(hash + bytes); }
@@ -63,7 +62,7 @@ GY_INT void gy_rows_criteo_words(uint32_t word[GY_ROWS_CRITEO_TABLE])
 
 static inline size_t criteo_length(uint32_t word) { return word >> 24 ? 4 : word >> 16 ? 3 : word >> 8 ? 2 : 1; }
 
-/* The hash of an integer field that is not blank; behind it stands the separator or the line's end. */
+/* Hashes an integer field that is not blank; the separator or the line's end must follow it. */
 static const unsigned char *criteo_integer(struct gy_rows_piece *o, const unsigned char *p, uint64_t *hash)
 {
     const unsigned char *first = p, *digits = p + (*p == '-');
@@ -103,7 +102,7 @@ static size_t criteo_word_bytes(const unsigned char *p, unsigned char separator)
     return n;
 }
 
-/* How many of the eight bytes come before one below '-', as separators, line ends and few others are. */
+/* How many of the eight bytes precede one below '-'; separators, line ends and few others are. */
 static inline size_t criteo_before_low(uint64_t word)
 {
     const uint64_t low = (word - 0x2d2d2d2d2d2d2d2du) & ~word & 0x8080808080808080u;
@@ -126,7 +125,7 @@ static inline const unsigned char *criteo_word(const unsigned char *p, unsigned 
 
 typedef int32_t criteo_four __attribute__((vector_size(16)));
 
-/* How many of the ids are smaller than each of the 20 at `of`: five vectors that stay in registers. */
+/* How many of the ids are smaller than each of the 20 at `of`; five vectors stay in registers. */
 static inline void criteo_rank(const int32_t id[CRITEO_PLACES], const int32_t *of, int32_t *rank)
 {
     criteo_four of4[CRITEO_VECTORS], a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 }, e = { 0 };
@@ -143,7 +142,7 @@ static inline void criteo_rank(const int32_t id[CRITEO_PLACES], const int32_t *o
     memcpy(rank, all, sizeof all);
 }
 
-/* Sorts by counting: the place of an id is the number of smaller ones. Equal ids have one place, and the places behind it stay empty. */
+/* Sorts by counting smaller ids. Equal ids have one place; empty ones behind it are left out. */
 static uint32_t criteo_sort(const int32_t id[CRITEO_PLACES], uint32_t *out)
 {
     int32_t sorted[CRITEO_PLACES], at[CRITEO_PLACES];
@@ -235,7 +234,7 @@ static int32_t criteo_columns(const unsigned char *line, const unsigned char *en
     return columns;
 }
 
-/* 40 columns, or 41 with an id before the label. A first line whose label is no number has names. */
+/* 40 columns, or 41 with an id before the label. A first line without a numeric label has names. */
 static int criteo_look(struct gy_rows_layout *layout, const struct gy_rows_settings *settings, const unsigned char *line, const unsigned char *end,
                        struct gy_error *err)
 {

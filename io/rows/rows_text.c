@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* rows_text.c: what parsers of rows share: sentences with a column, counts of mended faults,
- * numbers, and sorting a row. Numbers are exact. A mantissa below 2^53 with a power of ten up to 22
- * takes one correctly rounded operation. With more digits an interval around the approximation
- * decides whether its float is certain. The rest goes to strtod. */
+/* rows_text.c: what svmlight.c, criteo.c and rows_csv.c share: error messages with a column, counts
+ * of mended faults, numbers, and sorting a row. Numbers are strtod's, as float. A mantissa up to
+ * 2^53 with a power of ten up to 22 takes one correctly rounded operation. Else an interval around
+ * the approximation decides whether its float is certain. What is not certain goes to strtod. */
 #include "io/rows/rows_text.h"
 #include "engine/base/text.h"
 #include <float.h>
@@ -51,7 +51,7 @@ GY_INT const unsigned char *gy_rows_blank_line(struct gy_rows_piece *piece, cons
     return p;
 }
 
-/* The word at `at` as it can be printed. */
+/* The word at `at` made printable, cut after RTEXT_WORD_SHOWN bytes. */
 static const char *rtext_shown(const unsigned char *at, char shown[RTEXT_WORD_SHOWN + 4])
 {
     size_t n = 0;
@@ -142,7 +142,7 @@ static int rtext_certain(uint64_t m, int exponent, float *value)
     return isfinite(*value) && (float)(d - margin) == (float)(d + margin);
 }
 
-/* Behind the exponent at p, if there is one; NULL when it has no digits. Beyond +-99999 it stays there. */
+/* Adds the exponent at p, if any, at most +-99999. Returns its end; NULL when it has no digits. */
 static const unsigned char *rtext_power(const unsigned char *p, int *exponent)
 {
     if ((*p | 32) != 'e')
@@ -156,7 +156,8 @@ static const unsigned char *rtext_power(const unsigned char *p, int *exponent)
     return end > p ? end : NULL;
 }
 
-/* [-]digits[.digits] with at most seven digits on each side, as most are; NULL: it is another number, or none. One division, correctly rounded. */
+/* [-]digits[.digits] with at most seven digits on each side, as most are: one division, correctly
+ * rounded. NULL: another number, or none. */
 static const unsigned char *rtext_short(const unsigned char *p, float *value)
 {
     const int negative = *p == '-';

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* svmlight.c: the text of svmlight and libsvm, "label id:value id:value ... # comment", and
- * libffm's, "label field:id:value ...". Strict, ids rise within a svmlight line; those of libffm
- * come in the order of the fields and are sorted. Ids of svmlight count from 1, or from 0 where the
- * caller says so; libffm's are taken as they are. The fields of libffm are checked and left out: a
- * linear model has no use for them. */
+/* svmlight.c: two text formats, in the list of rows_convert.c. Lines of svmlight and libsvm are
+ * "label id:value id:value ... # comment", those of libffm "label field:id:value ...". Unless
+ * `lenient` is set, svmlight's ids must rise within a line. libffm's come in the order of fields
+ * and are sorted. svmlight's ids count from 1, or from 0 if the caller says so; libffm's are taken
+ * as they are. libffm's fields are checked and left out: a linear model has no use for them. */
 #include "io/rows/rows_text.h"
 
 struct svm_place { /* where a row's entries go, and what was seen on the way */
@@ -14,7 +14,7 @@ struct svm_place { /* where a row's entries go, and what was seen on the way */
     int64_t last;
 };
 
-/* What no row of these formats can have at p; the entry began at `from`. */
+/* Fails: no row of these formats can have what is at p. */
 static const unsigned char *svm_fail_entry(struct gy_rows_piece *o, const unsigned char *p, int fields)
 {
     static const char *const form[2] = { "id:value", "field:id:value" };
@@ -27,8 +27,7 @@ static const unsigned char *svm_fail_entry(struct gy_rows_piece *o, const unsign
     return gy_rows_fail(o, p, "'%c' (byte 0x%02x), not %s", *p > ' ' && *p < 127 ? *p : '?', *p, form[fields]);
 }
 
-/* An id that is not above the one before it, or beyond the features. Strict: a failure. Returns 1 to take the entry, 0 to leave it out, -1 after a
- * failure. */
+/* An id out of order or range: 1 takes the entry, 0 leaves it out, -1 is a failure. */
 static int svm_odd_id(struct gy_rows_piece *o, struct svm_place *at, const unsigned char *p, uint64_t number, int64_t id, int fields)
 {
     const struct gy_rows_settings *s = o->settings;
@@ -64,7 +63,7 @@ static uint32_t svm_hash(const struct gy_rows_settings *s, uint64_t id)
     return (uint32_t)(gy_rows_mix(gy_rows_mix(id + s->hash_seed) ^ s->hash_seed) >> (64 - s->hash_bits));
 }
 
-/* Up to seven digits at once, nearly always; behind them stands what the caller looks at. */
+/* The number at p, at once where it has up to seven digits; returns the first other character. */
 static inline const unsigned char *svm_digits(const unsigned char *p, uint64_t *number)
 {
     const uint64_t word = gy_rows_word(p);
@@ -75,7 +74,7 @@ static inline const unsigned char *svm_digits(const unsigned char *p, uint64_t *
     return p + digits;
 }
 
-/* Entries from p on, up to the first that is none. fields, base and most are constants where it is called, so that each format has a loop of its own. */
+/* Entries from p to what is none. fields is a constant, so that each format has its own loop. */
 static inline const unsigned char *svm_entries(struct gy_rows_piece *o, const unsigned char *p, struct svm_place *at, const int fields)
 {
     const struct gy_rows_settings *s = o->settings;
@@ -130,7 +129,7 @@ static const unsigned char *svm_qid(struct gy_rows_piece *o, const unsigned char
     return p;
 }
 
-/* Entries that did not rise are put in order; values of equal ids are added. NULL when a sum is not finite, or ids are equal and may not be. */
+/* Sorts entries, adds values of equal ids. Fails where ids may not repeat or a sum is infinite. */
 static const unsigned char *svm_order(struct gy_rows_piece *o, struct svm_place *at, const unsigned char *p, int fields)
 {
     const uint32_t left = gy_rows_tidy(at->id, at->value, at->count);

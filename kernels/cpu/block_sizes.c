@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* block_sizes.c: the table of block sizes. The first row that fits an op and has a size gives it,
- * so narrow rows precede wide ones. A row has the source of its numbers. Sizes measured on the
- * machine itself (`gyre tune`) come before the table. */
+/* block_sizes.c: the table of block sizes of convolutions, by which drivers.c prepares an op. The
+ * first row that fits an op and has a size gives it, so narrow rows precede wide ones. Each row
+ * names its source. Sizes that `gyre tune` measured on the machine come before the table. */
 #include "kernels/cpu/block_sizes.h"
 
 enum blocks_class { BLOCKS_ANY, BLOCKS_1X1 /* filters of one tap */, BLOCKS_TAPS /* of several */ };
 
 struct blocks_row {
-    const char *set;       /* begin of the kernel set's name; NULL: any */
+    const char *set;       /* prefix of the kernel set's name; NULL: any */
     int code;              /* enum gy_opcode, -1: any */
     const char *variant;   /* NULL: any */
     int dtype;             /* -1: any */
     int shape;             /* enum blocks_class */
-    int32_t size[GY_CPU_BLOCKS]; /* 0: a later row says it */
+    int32_t size[GY_CPU_BLOCKS]; /* 0: a later row has it */
     const char *source;
 };
 
@@ -22,7 +22,7 @@ static const char blocks_turns[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-2
 static const char blocks_zen5[] = "AMD EPYC (Zen 5), 2 cores, gcc 12; 2026-11-22; layers of resnet50 --batch 16, alternated";
 static const char blocks_guess[] = "not measured: as on AVX2";
 
-/*                  set       op                  kernel      dtype shape         strip slice items keep rows   source */
+/* set, op, kernel, dtype, shape, {strip, slice, items, keep, rows}, source */
 static const struct blocks_row blocks_rows[] = {
     {NULL, GY_OP_CONV_WGRAD, "winograd4", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
     {NULL, GY_OP_CONV_WGRAD, "winograd7", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
@@ -44,7 +44,7 @@ static const struct blocks_row blocks_rows[] = {
     {NULL, -1, NULL, -1, BLOCKS_ANY, {192, 256, 24, 32768, 128}, blocks_guess},
 };
 
-/* ORDER: enum gy_cpu_block. The upper ends keep scratch small and lie inside the drivers' arrays. */
+/* ORDER: enum gy_cpu_block. Upper ends keep scratch small and lie inside the drivers' arrays. */
 static const struct gy_block_info blocks_info[GY_CPU_BLOCKS] = {
     {"strip", 8, 4096}, {"slice", 16, 512}, {"items", 1, 256}, {"keep", 1024, 2097152}, {"rows", 8, GY_BLOCK_ROWS_MOST},
 };

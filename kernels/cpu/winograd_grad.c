@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* winograd_grad.c: weight gradient of convolutions by Winograd's way backward: for each point a sum
- * over tiles of outer products, [K x tiles] [tiles x C]. A work item owns a block of K x C of all
- * points and walks the tiles, a strip at a time. With few blocks tiles are split, too, and the
- * parts added in a fixed order. Tiles that several blocks need are transformed beforehand, in
- * rounds of as many splits as stay in the last cache. */
+/* winograd_grad.c: Winograd's weight gradients of convolutions; drivers.c runs it. For each point
+ * (element of a transformed tile) it sums outer products over tiles, [K x tiles] [tiles x C]. A
+ * work item owns a block of K x C at all points and walks the tiles, a strip at a time. With few
+ * blocks tiles are split, too, and the parts are added in a fixed order. Tiles that several blocks
+ * need are transformed beforehand, in rounds of as many splits as the last cache holds. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"
@@ -17,15 +17,15 @@
 #define WGWINO_SPLIT 64 /* fewest tiles a split is worth */
 #define WGWINO_PAD 16   /* floats between tiles, against overflowing cache sets */
 #define WGWINO_TURN 4   /* tiles of a work item of the transforms */
-#define WGWINO_FEW 3    /* blocks that rather transform tiles twice than read them from a far cache */
-#define WGWINO_ROUND (1 << 21) /* floats of transformed tiles that a round likes to have, */
+#define WGWINO_FEW 3    /* up to so many blocks transform tiles again: far caches cost more */
+#define WGWINO_ROUND (1 << 21) /* floats of transformed tiles in a round: about, */
 #define WGWINO_MOST (1 << 23)  /* and at most */
 
 struct wgwino_own {
     float *u;           /* [point][WGWINO_K][WGWINO_C]: sums */
     float *v;           /* [point][WGWINO_STRIP][WGWINO_C]: inputs, unless they are a round's */
     float *m;           /* [point][WGWINO_STRIP][WGWINO_K]: gradients, likewise */
-    const void **lines; /* cache lines of the first point: of sums, or of a round's inputs and gradients */
+    const void **lines; /* what to prefetch, of the first point: sums, or tiles of a round */
     int32_t *at;        /* 0, 1, 2, ... */
 };
 
@@ -40,9 +40,9 @@ struct wgwino_plan {
     struct gy_wino_plan w;
     int64_t k_blocks, c_blocks, splits, split;  /* split: tiles of one */
     int64_t floats;                             /* of dw */
-    int64_t round;                              /* splits transformed beforehand; 0: every item transforms its own tiles */
-    int64_t v_pitch, m_pitch;                   /* floats from tile to tile, inputs and gradients, */
-    int64_t u_plane, v_plane, m_plane;          /* from point to point */
+    int64_t round;                              /* splits transformed beforehand; 0: by each item */
+    int64_t v_pitch, m_pitch;                   /* floats between tiles, inputs and gradients, */
+    int64_t u_plane, v_plane, m_plane;          /* and between points */
     int64_t part_pitch;                         /* floats from part to part of dw; 0: dw itself */
     struct wgwino_own own;                      /* layouts of scratch */
     struct wgwino_all all;
@@ -129,7 +129,7 @@ static void wgwino_inputs(const struct wgwino_job *job, float *v, int64_t first,
     }
 }
 
-/* Tiles of a round, beforehand. */
+/* Transforms WGWINO_TURN tiles of a round beforehand. */
 static void wgwino_turn(void *arg, int64_t tile, int thread)
 {
     const struct wgwino_job *job = arg;
@@ -148,8 +148,8 @@ struct wgwino_strip {
     int add;
 };
 
-/* What is prefetched while point n is worked on: of the next one sums of tile rows [from, to), or call by call a round's inputs and gradients,
- * a cache line of each tile. */
+/* Chooses what of point n + 1 is prefetched while point n is worked on: sums of tile rows
+ * [from, to), or a round's inputs and gradients, one cache line of each tile a call. */
 static void wgwino_prefetch(const struct wgwino_plan *g, const struct wgwino_own *own, const struct wgwino_strip *s, int n, int64_t call,
                             int64_t from, int64_t to, struct gy_outer_tile *t)
 {
@@ -196,7 +196,7 @@ static void wgwino_products(const struct wgwino_job *job, const struct wgwino_ow
     }
 }
 
-/* Which cache lines are prefetched: begins of the block's rows of sums, or of the strip's tiles. */
+/* Lists the cache lines to prefetch: of the block's sums, or of the strip's tiles. */
 static void wgwino_lines(const struct wgwino_plan *g, const struct wgwino_own *own, const struct wgwino_strip *s)
 {
     const int64_t line = GY_CACHE_LINE / (int64_t)sizeof(float);
@@ -209,7 +209,7 @@ static void wgwino_lines(const struct wgwino_plan *g, const struct wgwino_own *o
         }
 }
 
-/* From the sums to the taps of each output channel. */
+/* Transforms the sums back, to the taps of each output channel. */
 static void wgwino_finish(const struct wgwino_job *job, const struct wgwino_own *own, float *dw, int64_t k, int64_t rows,
                           int64_t c, int64_t cols)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* failure.c: the thread sleeps in poll until a message, the next sign of life, or its end. A delay
- * of its own must not count as silence of others: after a pause of this process all waits begin
- * anew. */
+/* failure.c: the failure detector's thread, one a rank; comm.c opens it. It sleeps in poll until a
+ * message, the next sign of life or its end, and then judges who is lost. Its own delay must not
+ * count as silence of others: after a pause of this process all waits begin anew. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,13 +16,12 @@
 #define FAILURE_SEND_NS 200000000   /* to hand a message to the system */
 #define FAILURE_PAUSE_NS 1000000000 /* a turn that took longer: this process itself stood still */
 #define FAILURE_LEAVE_NS 1000000000 /* for farewells to arrive */
-#define FAILURE_STILL_NS (GY_NET_SILENT_NS - 2 * GY_NET_BEAT_NS) /* whoever ends after so long without a sign of life stood still */
+/* A connection that ends after so long without a sign of life: its rank stood still. */
+#define FAILURE_STILL_NS (GY_NET_SILENT_NS - 2 * GY_NET_BEAT_NS)
 #define FAILURE_SILENT "is silent for 2.5 seconds: it stands still or cannot be reached"
-
-#define FAILURE_MOMENT_NS 200000    /* between looks at whether all are through */
-#define FAILURE_AWAY_NS 1000000000  /* whose own thread was not seen for so long does not wait: it works, or hangs */
-#define FAILURE_GATHER_NS 1500000000 /* from the first word of a cut path until it is judged: systems ask once a second, so ends notice apart */
-
+#define FAILURE_MOMENT_NS 200000    /* from one check that all are through to the next */
+#define FAILURE_AWAY_NS 1000000000  /* a rank away for longer works or hangs: it does not wait */
+#define FAILURE_GATHER_NS 1500000000 /* to gather reports of cut paths: systems ask once a second */
 #define FAILURE_TEXT 320
 #define FAILURE_PAIRS 64            /* of ranks between which no data comes through */
 #define FAILURE_WATCHED 2           /* processes of this host: the next rank's, and rank 0's */
@@ -37,9 +36,9 @@ enum failure_kind {
 };
 struct failure_message {
     uint64_t entered;
-    int64_t away;              /* ns since the rank's own thread was last seen to begin a sum or to wait */
-    int32_t kind, rank;        /* FAILURE_DEAD, FAILURE_CUT: the rank whose process is gone, to whom no data comes through; FAILURE_BYE: not 0 when this
-                                * one has failed in a sum */
+    int64_t away;              /* ns since the rank's own thread last began a sum or a wait */
+    int32_t kind, rank;        /* FAILURE_DEAD, FAILURE_SPARED: who is gone; FAILURE_CUT: whom no
+                                * data reaches; FAILURE_BYE: not 0 after a failure in a sum */
     char text[FAILURE_TEXT];     /* FAILURE_LOST, FAILURE_FOUND, FAILURE_SPARED */
 };
 enum failure_state { FAILURE_HERE, FAILURE_LEFT, FAILURE_FORGOTTEN /* lost, and spared */ };
@@ -51,7 +50,7 @@ struct failure_spare {
 struct failure_peer {
     int rank, state, through;  /* through: it said so; of rank 0: all are */
     uint64_t entered;          /* as it said last */
-    const uint64_t *line;      /* where it counts; NULL: on another host */
+    const uint64_t *line;      /* its count on the board; NULL: on another host */
     int64_t seen, away;        /* away: as it said last */
 };
 struct failure_pair {
@@ -71,18 +70,18 @@ struct gy_net_failure {
     pthread_t thread;
     uint64_t alone, *entered;  /* this rank's count: on the board, or alone */
     uint64_t waits;            /* grows while this rank's own thread waits (atomic) */
-    uint64_t last_entered, last_waits; /* both as the guard saw them last */
-    int64_t wait_ns, active;   /* active: when one of them was another */
-    uint64_t all_entered;      /* rank 0: the sums of all ranks together; since when they are so many while somebody waits */
-    int64_t quiet;
+    uint64_t last_entered, last_waits; /* both as the detector saw them last */
+    int64_t wait_ns, active;   /* active: when one of them changed last */
+    uint64_t all_entered;      /* rank 0: sums that ranks have begun, added up */
+    int64_t quiet;             /* when that changed last, or no rank waited */
     unsigned char *cut;        /* [ranks], enum failure_cut (atomic) */
-    struct failure_pair pair[FAILURE_PAIRS]; /* rank 0: that were told, the first one when */
+    struct failure_pair pair[FAILURE_PAIRS]; /* rank 0: reported; first_pair: since when */
     int pairs;
     int64_t first_pair;
     int lost, stop, failed;    /* atomic; text is written before lost */
     struct gy_net_beat *beat;  /* atomic; NULL: nobody asked */
     int through, told, ended;  /* this rank is (atomic); has said so; all are (atomic) */
-    int found, found_told;     /* this rank has found what ends the job (atomic; found_text is written before); has said so */
+    int found, found_told;     /* found what ends the job (atomic; found_text first); has said so */
     char text[FAILURE_TEXT], found_text[FAILURE_TEXT];
     struct failure_spare *spare; /* [ranks] */
     int firm, spares;          /* spares: they may be lost by now (atomic) */
@@ -95,13 +94,14 @@ static uint64_t failure_entered(struct gy_net_failure *g)
     return __atomic_load_n(g->entered, __ATOMIC_RELAXED);
 }
 
+/* Ignores a broken connection: reading notices it. */
 static void failure_send(struct gy_net_failure *g, const struct failure_peer *peer, int kind, int rank)
 {
     struct failure_message m = { .entered = failure_entered(g), .away = gy_clock_ns() - g->active, .kind = kind, .rank = rank };
     if (kind == FAILURE_LOST || kind == FAILURE_FOUND)
         memcpy(m.text, kind == FAILURE_LOST ? g->text : g->found_text, sizeof m.text);
     if (peer->state == FAILURE_HERE && gy_net_boot_socket(g->boot, peer->rank) >= 0)
-        gy_net_boot_send(g->boot, peer->rank, &m, sizeof m, gy_clock_ns() + FAILURE_SEND_NS, NULL); /* a broken one is noticed by reading */
+        gy_net_boot_send(g->boot, peer->rank, &m, sizeof m, gy_clock_ns() + FAILURE_SEND_NS, NULL);
 }
 
 static void failure_send_all(struct gy_net_failure *g, int kind)
@@ -178,7 +178,7 @@ static int failure_spares(struct gy_net_failure *g, int rank, const char *text)
     return 1;
 }
 
-/* Without rank 0 everybody says no more than what all see alike: on one host the board, where a process that is gone counts no further. */
+/* Without rank 0, ranks say only what all see alike: on one host, the counts on the board. */
 static void failure_blame(struct gy_net_failure *g, const struct failure_peer *peer, const char *how)
 {
     char text[FAILURE_TEXT], sum[64] = "", seen[48] = "";
@@ -211,7 +211,7 @@ static void failure_see_own(struct gy_net_failure *g, int64_t now)
     g->last_waits = waits;
 }
 
-/* Some rank waits, and for wait_ns none has begun another sum: whose own thread was away longest? */
+/* Some rank waits, and for wait_ns none has begun a sum: blames the rank that was away longest. */
 static void failure_judge_late(struct gy_net_failure *g, int64_t now)
 {
     int64_t longest = now - g->active, shortest = longest;
@@ -319,7 +319,7 @@ static void failure_judge(struct gy_net_failure *g, int64_t now)
 
 /* ---- messages ---- */
 
-/* One that stood still may be ended by whoever noticed it first, before the others do: they say the same. */
+/* Whoever notices a silent rank first may end it: that end, too, is reported as silence. */
 static void failure_end(struct gy_net_failure *g, struct failure_peer *peer, const char *how)
 {
     gy_net_boot_drop(g->boot, peer->rank);
@@ -335,7 +335,7 @@ static int failure_look(const struct gy_net_failure *g, const struct failure_pee
     return n > 0 ? 1 : n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
 }
 
-/* The process of a rank is gone: its farewell may be here already. Only rank 0 decides, and whoever loses rank 0. */
+/* A rank's process is gone, perhaps after a farewell: rank 0 decides, or whoever loses rank 0. */
 static void failure_dead(struct gy_net_failure *g, int rank);
 
 static void failure_take(struct gy_net_failure *g, struct failure_peer *peer)
@@ -518,11 +518,12 @@ static void *failure_thread(void *user)
 
 /* ---- open and close ---- */
 
+/* Where the system refuses to watch a process, the end of its connection tells. */
 static void failure_watch_rank(const struct gy_net_failure *g, struct failure_watch *w, int rank)
 {
 #ifdef SYS_pidfd_open
     w->rank = rank;
-    w->fd = rank >= 0 ? (int)syscall(SYS_pidfd_open, (pid_t)g->all[rank].pid, 0u) : -1; /* refused: its connection tells */
+    w->fd = rank >= 0 ? (int)syscall(SYS_pidfd_open, (pid_t)g->all[rank].pid, 0u) : -1;
 #else
     (void)g, (void)rank, (void)w;
 #endif

@@ -27,7 +27,7 @@
 #include "net/comm/topology.h"
 
 #define GY_NET_BEAT_NS 250000000
-#define GY_NET_SILENT_NS 2500000000LL
+#define GY_NET_SILENT_NS 2500000000LL /* FAILURE_SILENT of failure.c says it in words */
 #define GY_NET_BOARD_BYTES ((size_t)4096)
 
 struct gy_net_failure_config {
@@ -65,11 +65,11 @@ GY_INT void gy_net_failure_spare(struct gy_net_failure *guard);
 GY_INT void gy_net_failure_wait(struct gy_net_failure *guard); /* this rank's own thread waits: said again and again */
 /* Is it one of those that may be lost, and is? *text (may be NULL): its sentence. Any thread. */
 GY_INT int gy_net_failure_spared(const struct gy_net_failure *guard, int rank, const char **text);
-/* GY_E_PEER with its sentence when a rank is lost, else GY_OK. Any thread. */
 /* No data comes through between this rank and that one, as this rank found. */
 GY_INT int gy_net_failure_is_cut(const struct gy_net_failure *guard, int rank);
 /* From now on the thread writes its signs of life there, too, until the guard closes. */
 GY_INT void gy_net_failure_beat(struct gy_net_failure *guard, struct gy_net_beat *beat);
+/* GY_E_PEER with its sentence when a rank is lost, else GY_OK. Any thread. */
 GY_INT int gy_net_failure_lost(struct gy_net_failure *guard, struct gy_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tags.c: a hash table with open addressing: where a place is taken the next one is tried. */
+/* tags.c: a hash table of message counts by tag; where a place is taken the next one is tried. */
 #include "net/transport/tags.h"
 
 #define TAGS_FIRST ((size_t)64)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tags.h: counts by tag of the messages between two ranks. stream.c and shared.c keep them. */
+/* tags.h: counts by tag of the messages between two ranks. stream.c, shared.c and sealed.c keep
+ * them. */
 #ifndef GY_NET_TAGS_H
 #define GY_NET_TAGS_H
 #include "engine/base/mem.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_inspect.c: says what a file of rows or a model is and holds. Every block of rows is read, so
- * that a damaged one is found. */
+/* glm_inspect.c: prints what a file of rows or a model holds, for `gyre glm inspect`, as text or as
+ * JSON. It reads every block of rows, so that a damaged one is found. */
 #include "tools/lab/lab.h"
 #include "engine/run/engine.h"
 #include "engine/base/file_line.h"
 #include "engine/glm/glm_model.h"
 
-#define INSPECT_LABELS 20 /* lines of text; JSON has them all */
+#define INSPECT_LABELS 20 /* labels in the text, at most; JSON has them all */
 
 static void inspect_rows_json(const char *path, const struct gy_glm_source *s, struct gy_sink *out)
 {
@@ -131,7 +131,7 @@ static int inspect_model(const char *path, int json, struct gy_sink *out, struct
     return GY_OK;
 }
 
-/* A model's first word is one of its lines. */
+/* A model's file begins with the name of one of its header's lines. */
 static int inspect_is_model(const char *path)
 {
     static const char *const words[] = { "solver_type", "nr_class", "nr_feature", "bias", "label" };
