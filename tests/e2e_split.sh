@@ -6,22 +6,7 @@
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 4 24 20 1
 make_images "$TMP/data/test" 4 5 20 2
-cat >"$TMP/two.net" <<'END'
-input 20x20x3
-conv 8 3x3
-bn
-relu
-maxpool 4x4
-dropout 0.2
-a: linear 48 split
-bn
-relu
-b: linear 37 split
-relu
-dropout 0.3
-linear 4
-softmax
-END
+split_net >"$TMP/two.net"
 
 # run RANKS FOLDER OPTIONS...: RANKS processes; 1: one without a job
 run()

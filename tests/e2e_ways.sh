@@ -12,20 +12,7 @@ make_images "$TMP/data/train" 4 24 20 1
 make_images "$TMP/data/test" 4 5 20 2
 tiny_net >"$TMP/tiny.net"
 plain_net >"$TMP/plain.net"
-cat >"$TMP/split.net" <<'END'
-input 20x20x3
-conv 8 3x3
-bn
-relu
-maxpool 4x4
-dropout 0.2
-a: linear 48 split
-bn
-relu
-b: linear 37 split
-linear 4
-softmax
-END
+split_net >"$TMP/split.net"
 
 # below N: a number of the sequence in $number, 0 .. N - 1 (Park, Miller 1988)
 state=$SEED

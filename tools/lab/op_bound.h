@@ -13,16 +13,19 @@ struct gy_bound {
     int code, act, dtype;
     float act_param;
     struct gy_geom geom;
-    const double *truth[GY_ROLES]; /* exact values; NULL: the op has no such tensor, or one that is no number */
-    const double *size[GY_ROLES];  /* of a sum: the op once more with every input positive and no activation */
+    /* exact values; NULL: the op has no such tensor, or it does not hold real numbers */
+    const double *truth[GY_ROLES];
+    /* of a sum: what the op gives for inputs that are all positive, without activation */
+    const double *size[GY_ROLES];
     int whole;                     /* inputs are powers of two */
 };
 
 /* Is the op a sum of products whose sizes must be known? */
 GY_INT int gy_bound_is_sum(int code);
-/* Over the elements that are numbers. */
+/* Root mean square; what is not finite counts as 0. */
 GY_INT double gy_bound_rms(const double *x, int64_t count);
-/* For element i of output role. rms: of its truth. half: it is stored as bf16 or f16, by the op's dtype. */
+/* How far element i of output role may be off. rms: of its truth. half: the output is stored in 16
+ * bits, as the op's dtype says. */
 GY_INT double gy_bound_of(const struct gy_bound *b, int role, int64_t i, double rms, int half);
 
 #endif

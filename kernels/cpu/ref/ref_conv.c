@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ref_conv.c: convolution and its two gradients: each output is one sum, in the order r, s, c. */
+/* ref_conv.c: a convolution and its two gradients in plain loops: each element is one sum. */
 #include "kernels/cpu/ref/ref.h"
 
 struct ref_conv_pixel {
@@ -32,7 +32,7 @@ static GY_REAL ref_conv_sum(const struct gy_op *op, const struct ref_conv_pixel 
     return sum;
 }
 
-/* Everything behind the statistics. */
+/* What follows the statistics: scale and shift, the residual, the activation. */
 static GY_REAL ref_conv_epilogue(const struct gy_op *op, GY_REAL y, int64_t at, int32_t k)
 {
     const GY_REAL *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT], *res = op->ptr[GY_RES];
