@@ -3,7 +3,8 @@
  * or its child keeps its connections open. It stands still, or does and is ended before all
  * noticed. It left in peace before the others were done. It failed in a sum which the others are
  * in. It stands still or leaves while the others wait for all to be through. Ranks that leave
- * together are no loss. */
+ * together are no loss, nor is one that leaves first when all are through: it may have been in
+ * fewer sums, as servers of parameters are. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -22,7 +23,7 @@ long syscall(long number, ...); /* not declared under strict POSIX */
 #define GUARD_WAIT 20000000000LL
 
 enum guard_end {
-    GUARD_END_PEACE, GUARD_END_KILL, GUARD_END_STOP, GUARD_END_STILL, GUARD_END_EARLY, GUARD_END_FAILED, GUARD_END_ORPHAN, GUARD_END_LAST_STOP,
+    GUARD_END_PEACE, GUARD_END_FEWER, GUARD_END_KILL, GUARD_END_STOP, GUARD_END_STILL, GUARD_END_EARLY, GUARD_END_FAILED, GUARD_END_ORPHAN, GUARD_END_LAST_STOP,
     GUARD_END_LAST_LEFT
 };
 struct guard_case {
@@ -53,8 +54,13 @@ static int guard_rank(const struct guard_case *c, struct gy_net_failure *guard, 
     for (int k = 0; k < 5; k++)
         gy_net_failure_enter(guard);
     guard_sleep(0.6); /* signs of life pass */
-    if (c->end == GUARD_END_PEACE)
-        return gy_net_failure_end(guard, err);
+    if (c->end == GUARD_END_FEWER && rank != c->victim)
+        gy_net_failure_enter(guard);
+    if (c->end <= GUARD_END_FEWER) {
+        const int status = gy_net_failure_end(guard, err);
+        guard_sleep(c->end == GUARD_END_FEWER && rank != c->victim ? 0.6 : 0);
+        return status == GY_OK ? gy_net_failure_lost(guard, err) : status;
+    }
     if ((c->end == GUARD_END_EARLY || c->end == GUARD_END_LAST_LEFT) && rank == c->victim)
         return GY_OK;
     if (rank == c->victim && c->end == GUARD_END_FAILED) { /* in the sum in which the others wait */
@@ -111,9 +117,9 @@ static void guard_check(const struct guard_case *c, const struct guard_left *lef
     char who[64];
     snprintf(who, sizeof who, "(process %ld)", (long)left[c->victim].pid);
     for (int r = 0; r < GUARD_RANKS; r++) {
-        if (r == c->victim && c->end != GUARD_END_PEACE)
+        if (r == c->victim && c->end > GUARD_END_FEWER)
             continue;
-        if (c->end == GUARD_END_PEACE) {
+        if (c->end <= GUARD_END_FEWER) {
             T_CHECK_MSG(left[r].done && left[r].status == GY_OK, "rank %d: %s", r, left[r].text);
             continue;
         }
@@ -150,9 +156,9 @@ static void guard_run(const struct guard_case *c, struct guard_shared *shared)
         kill(pids[c->victim], SIGKILL);
     }
     for (int r = 0; r < GUARD_RANKS; r++)
-        if (r != c->victim || c->end == GUARD_END_PEACE)
+        if (r != c->victim || c->end <= GUARD_END_FEWER)
             waitpid(pids[r], NULL, 0);
-    if (c->end != GUARD_END_PEACE) {
+    if (c->end > GUARD_END_FEWER) {
         kill(pids[c->victim], SIGKILL); /* it may stand still */
         waitpid(pids[c->victim], NULL, 0);
     }
@@ -174,7 +180,7 @@ static int guard_has_pidfd(void)
 int main(void)
 {
     static const struct guard_case cases[] = {
-        {GUARD_END_PEACE, 0, 1, ""},
+        {GUARD_END_PEACE, 0, 1, ""}, {GUARD_END_FEWER, 1, 1, ""}, {GUARD_END_FEWER, 0, 0, ""},
         {GUARD_END_KILL, 2, 1, "rank 2 on "}, {GUARD_END_KILL, 0, 0, "has ended"}, {GUARD_END_KILL, 0, 1, "has ended; it has not entered sum 6"},
         {GUARD_END_KILL, 1, 0, "has ended; it has not entered sum 6, last seen "}, {GUARD_END_STOP, 3, 1, "is silent for 2.5 seconds"},
         {GUARD_END_STOP, 0, 1, "rank 0 on "}, {GUARD_END_STILL, 0, 1, "is silent for 2.5 seconds"}, {GUARD_END_STILL, 2, 1, "is silent for 2.5 seconds"},

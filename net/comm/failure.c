@@ -305,14 +305,22 @@ static void failure_judge_cuts(struct gy_net_failure *g, int64_t now)
     failure_decide(g, text);
 }
 
+/* A peer that has left was needed: before all were through a sum began without it, or it had not
+ * said that it was through. Servers of parameters begin fewer sums than workers. */
+static int failure_left_early(struct gy_net_failure *g, const struct failure_peer *peer)
+{
+    const int waited = !peer->through && __atomic_load_n(&g->through, __ATOMIC_ACQUIRE);
+    return !__atomic_load_n(&g->ended, __ATOMIC_ACQUIRE) &&
+           (waited || failure_most(g) > failure_peer_entered(peer));
+}
+
 static void failure_judge(struct gy_net_failure *g, int64_t now)
 {
     for (int i = 0; i < g->count && !g->lost; i++) {
         const struct failure_peer *peer = &g->peers[i];
         if (peer->state == FAILURE_HERE && now - peer->seen > GY_NET_SILENT_NS)
             failure_blame(g, peer, FAILURE_SILENT);
-        else if (peer->state == FAILURE_LEFT &&
-                 (failure_most(g) > failure_peer_entered(peer) || (!peer->through && __atomic_load_n(&g->through, __ATOMIC_ACQUIRE))))
+        else if (peer->state == FAILURE_LEFT && failure_left_early(g, peer))
             failure_blame(g, peer, "has left the job");
     }
 }
@@ -338,6 +346,20 @@ static int failure_look(const struct gy_net_failure *g, const struct failure_pee
 /* A rank's process is gone, perhaps after a farewell: rank 0 decides, or whoever loses rank 0. */
 static void failure_dead(struct gy_net_failure *g, int rank);
 
+/* Rank 0 hears it of all, then tells all. */
+static void failure_tell_through(struct gy_net_failure *g)
+{
+    int others = 1;
+    for (int i = 0; i < g->count; i++)
+        others = others && g->peers[i].through;
+    if (!g->told && __atomic_load_n(&g->through, __ATOMIC_ACQUIRE) && (g->rank > 0 || others)) {
+        failure_send_all(g, FAILURE_THROUGH);
+        g->told = 1;
+    }
+    if (g->told && others)
+        __atomic_store_n(&g->ended, 1, __ATOMIC_RELEASE);
+}
+
 static void failure_take(struct gy_net_failure *g, struct failure_peer *peer)
 {
     struct failure_message m;
@@ -350,6 +372,7 @@ static void failure_take(struct gy_net_failure *g, struct failure_peer *peer)
     peer->away = m.away;
     peer->entered = m.entered > peer->entered ? m.entered : peer->entered;
     peer->through |= m.kind == FAILURE_THROUGH;
+    failure_tell_through(g); /* before what follows it is judged */
     if (m.kind == FAILURE_LOST && g->rank > 0)
         failure_decide(g, m.text);
     if (m.kind == FAILURE_SPARED && g->rank > 0 && !failure_is_firm(g, m.rank))
@@ -416,20 +439,6 @@ static void failure_poll(struct gy_net_failure *g, int64_t until)
             failure_gone(g, &g->watch[i]);
     if (watched[FAILURE_WATCHED].revents != 0 && read(g->wake[0], &(char){0}, 1) < 0)
         return;
-}
-
-/* Rank 0 hears it of all, then tells all. */
-static void failure_tell_through(struct gy_net_failure *g)
-{
-    int others = 1;
-    for (int i = 0; i < g->count; i++)
-        others = others && g->peers[i].through;
-    if (!g->told && __atomic_load_n(&g->through, __ATOMIC_ACQUIRE) && (g->rank > 0 || others)) {
-        failure_send_all(g, FAILURE_THROUGH);
-        g->told = 1;
-    }
-    if (g->told && others)
-        __atomic_store_n(&g->ended, 1, __ATOMIC_RELEASE);
 }
 
 /* Rank 0 decides: it may know of a loss that came before. */
