@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # Parameter servers over four hosts in network namespaces, over TCP and UCX. Two workers with one
 # and two servers, each on a host of its own, have the bits of one process. So do two ranks on each
-# host. A lost worker, also the one that tests and saves, is named and the others continue; without
-# a server none does. Needs root. run_hosts_servers.sh GYRE. Variable: RATE (of a link, default
+# host. A lost worker, also the one that tests and saves, is named and the others continue; with
+# --elastic it is started again on its host, and its gradients count. Without a server none
+# continues. Needs root. run_hosts_servers.sh GYRE. Variable: RATE (of a link, default
 # 400mbit).
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
@@ -68,6 +69,37 @@ for how in server async; do
         there "$TMP/lost/checkpoint-2000.safetensors"
         rm -rf "$TMP/lost"
     done
+done
+
+# ---- a lost worker is started again on the host that lost it, as the loss of the newcomer shows;
+# then so is the one that tests and saves
+hosts 1 1 1 2
+more='--steps 12000 --schedule constant --lr .01 --test-data none --threads 1 --checkpoint-every 2000 --json'
+# elastic SYNC...
+elastic()
+{
+    # shellcheck disable=SC2086
+    "$GYRE" launch --hosts "$TMP/hosts.txt" --workers 3 --servers 2 --elastic 3:5 --threads 1 --ssh "sh $TMP/enter" -- \
+        "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 4 --out "$TMP/back" $more --sync "$@"
+}
+joined='joined behind step'
+for how in server async; do
+    rm -rf "$TMP/back"
+    (
+        soon has_steps "$TMP/back" 60 && lose_ranks "$TMP/back" 4 && soon has_said "$joined" 1 && lose_ranks "$TMP/back" 5 &&
+            soon has_said "$joined" 2 && lose_ranks "$TMP/back" 2
+    ) &
+    striker=$!
+    # shellcheck disable=SC2086
+    expect 0 elastic $how
+    struck
+    says "$err" "rank 4 on ${tag}3 .*has ended.*; the other workers go on"
+    says "$err" "rank 2 on ${tag}2 .*has ended.*; the other workers go on"
+    # the newcomer is rank 4 among them and rank 5 of those that were started
+    [ "$(grep -c "rank 4 on ${tag}3 .*has ended.*; the other workers go on" "$err")" = 2 ] || bad 'it came on another host'
+    says "$err" 'is started as rank 7 and joins them'
+    says "$out" '"lost_workers":3,"joined_workers":3,"gradients_of_joined":[1-9]'
+    there "$TMP/back/checkpoint-12000.safetensors"
 done
 
 # ---- a server on another host is lost: every rank says so
