@@ -35,7 +35,7 @@ struct blk_rows {
 struct blk_kind { /* what the rows of a case are like */
     int32_t rows, width; /* width 0: 0 to 12 entries */
     uint32_t features;
-    /* values: 0, or by blk_value_of[values - 1]; labels: count of different ones, 0: real numbers */
+    /* values: 0, or by blk_value_of[values - 1]; labels: count of different ones, 0: reals */
     int values, weights, labels;
 };
 
