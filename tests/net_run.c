@@ -53,7 +53,7 @@ static void run_config(struct run_net *n)
     memcpy(config->std, n->t->std, sizeof config->std);
 }
 
-/* A block this many bytes smaller than measured is too small: they exceed its head and alignment. */
+/* more than the alignment and head of a block: that many bytes fewer are not enough for the net */
 #define RUN_SPARE 512
 
 /* The net opens in a block of the measured bytes, and in none of RUN_SPARE fewer. */
