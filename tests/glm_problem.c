@@ -124,7 +124,7 @@ static float gp_entry(struct random_draw *d, int kind)
 static void gp_draw_rows(struct gp_case *c, struct random_draw *d)
 {
     static const int kinds[] = { 15, 15, 15, 55 }, percents[] = { 100, 50, 20, 5 };
-    /* half the kinds of entries serve streaming */
+    /* problems of many rows are dense: streaming needs many entries */
     const int kind = gp_pick(d, kinds, 4), percent = percents[random_below(d, c->rows > 150 ? 2 : 4)];
     for (int e = 0; e < c->rows * c->features; e++)
         c->x[e] = random_percent(d, percent) ? gp_entry(d, kind) : 0;

@@ -311,7 +311,7 @@ static double compare_rule(const struct gyre_optimizer *o, int decays, double w,
     const double decay = decays ? (double)o->weight_decay : 0, lr = (double)NET_RATE, mu = (double)o->momentum,
                  v = g + decay * w;
     if (o->kind == GYRE_ADAMW)
-        /* after the moments' corrections g and g^2 remain */
+        /* the first update: its corrected moments are g and g^2 */
         return w - lr * decay * w - lr * g / (fabs(g) + (double)o->eps);
     return o->kind == GYRE_LARS || o->kind == GYRE_LARS_UNSCALED ? w - lr * ratio * v : w - lr * (o->nesterov ? v + mu * v : v);
 }

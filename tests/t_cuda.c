@@ -282,8 +282,8 @@ static void cud_compile_errors(struct gy_cuda_compiler *c)
     T_CHECK(gy_cuda_compile(c, list3, 1, &err) == GY_E_BUG && strstr(err.text, "no_such_file.cu"));
 }
 
-/* Kernels for which the compiler only remarks that they will not run as written: setmaxnreg that it
- * ignores, and a wgmma sum that is touched while products are in flight. */
+/* Kernels that the compiler does not build as written, with a remark alone. It ignores a setmaxnreg,
+ * and serializes products whose sum is touched while they are in flight. */
 static void cud_compile_remarks(struct gy_cuda_compiler *c)
 {
     static const char options[] = "-DGY_ARCH=90\0-DGY_THREADS=128\0-DGY_SHARED_BYTES=0\0-DGY_DTYPE=1\0-DGY_ACT=0\0-DGY_FLAGS=0";

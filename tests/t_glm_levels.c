@@ -265,8 +265,8 @@ static void lv_check_time(struct lv_left *left)
 
 /* ---- what ranks must have alike ---- */
 
-/* A setting that the other rank has differently: a double, an int, the seed, a class's weight or
- * its label, their count, the solver, or the rows. */
+/* The kind of a setting that differs on the other rank. FACTOR, LABEL, COUNT: a class's weight, the
+ * label of its class, the number of weights. */
 enum lv_what { LV_DOUBLE, LV_INT, LV_SEED, LV_FACTOR, LV_LABEL, LV_COUNT, LV_SOLVER, LV_ROWS };
 static const struct lv_setting {
     const char *name;

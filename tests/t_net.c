@@ -334,8 +334,8 @@ static void test_activations(void)
         T_CHECK_MSG(layers[act] == 1, "%d layers are the activation %s", layers[act], gy_act_row(act)->name);
 }
 
-/* A row has all of its fields, and they are what the reference computes: the limits of a clamp, or
- * the slope of a curve by differences. */
+/* A row has all of its fields, and the reference agrees with them: with the limits of a clamp, or
+ * with the slope of a curve by differences. */
 static void test_activation_rows(void)
 {
     for (int act = 0; act < GY_ACTS; act++) {

@@ -125,8 +125,8 @@ static int64_t parts_of_class(const struct gy_data *data, int32_t label)
     return count;
 }
 
-/* Does part hold exactly samples of all, in the order of all, with their names and labels? Marks
- * them in taken, a flag for each sample of all; a marked one may not come again. */
+/* Does part hold only samples of all, in their order, with their names and labels? Marks them in
+ * taken, a flag for each sample of all. A marked sample may not come again. */
 static int parts_inside(const struct gy_data *all, const struct gy_data *part, unsigned char *taken)
 {
     int64_t at = 0;

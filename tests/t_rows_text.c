@@ -190,8 +190,8 @@ static void txt_test_mark_alone(void)
 
 /* ---- numbers ---- */
 
-/* A number of a random form: as a program prints a double or a float, with many digits, with large
- * and small powers, or halfway between two floats. */
+/* Makes a number of a random form. It looks like a printed double or float, has many digits, has a
+ * large or small power, or lies halfway between two floats. */
 static void txt_make_number(char text[80])
 {
     uint64_t bits = txt_next();
