@@ -282,7 +282,7 @@ static void cud_compile_errors(struct gy_cuda_compiler *c)
     T_CHECK(gy_cuda_compile(c, list3, 1, &err) == GY_E_BUG && strstr(err.text, "no_such_file.cu"));
 }
 
-/* Kernels that the compiler does not build as written, with a remark alone. It ignores a setmaxnreg,
+/* Kernels that the compiler does not build as written, with a remark alone. It ignores setmaxnreg,
  * and serializes products whose sum is touched while they are in flight. */
 static void cud_compile_remarks(struct gy_cuda_compiler *c)
 {
