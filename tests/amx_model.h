@@ -122,7 +122,8 @@ static float amx_model_bf16(const unsigned char *row, int i)
     return amx_model_flush(v);
 }
 
-/* One row of the product: the first and the second of each pair are summed apart, then added to the row of sums. */
+/* One row of the product. The first and the second elements of the pairs are summed apart, then
+ * both sums are added to the row of c. */
 static void amx_model_dp_row(struct amx_model_tile *c, const struct amx_model_tile *a, const struct amx_model_tile *b, int m)
 {
     const int depth = a->row_bytes / 4, cols = c->row_bytes / 4;

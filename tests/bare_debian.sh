@@ -55,7 +55,8 @@ done
 mkdir -p "$root/etc/apt/apt.conf.d"
 for file in /etc/apt/apt.conf.d/*; do
     case $(basename "$file") in
-    *packagekit|*appstream|*postgresql|docker-*|*debconf) ;; # hooks for programs that are not inside
+    # hooks for programs that are not inside
+    *packagekit|*appstream|*postgresql|docker-*|*debconf) ;;
     *) copy "$file" ;;
     esac
 done

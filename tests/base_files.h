@@ -111,7 +111,8 @@ static void base_use_full_disk(const char *folder, const char *path, const char 
         status = gy_outfile_write(&out, block, sizeof block, &base_err);
     T_CHECK(status == GY_E_IO && strstr(base_err.text, reason) && strstr(base_err.text, path));
     memset(&base_err, 0, sizeof base_err);
-    T_CHECK(gy_outfile_commit(&out, &base_err) == GY_E_IO && strstr(base_err.text, reason)); /* and again, if unheard */
+    /* the commit fails with the same reason, even if the caller ignored the failed write */
+    T_CHECK(gy_outfile_commit(&out, &base_err) == GY_E_IO && strstr(base_err.text, reason));
     T_CHECK(base_holds(path, "old") && base_entries(folder) == 1);
 
     FILE *file = fopen(filler, "wb");
@@ -120,7 +121,8 @@ static void base_use_full_disk(const char *folder, const char *path, const char 
     while (fwrite(block, 1, sizeof block, file) == sizeof block && fflush(file) == 0)
         continue;
     fclose(file);
-    T_CHECK(gy_outfile_open(&out, path, &base_err) == GY_OK); /* so little that only the flush notices */
+    /* so few bytes that only the flush finds the disk full */
+    T_CHECK(gy_outfile_open(&out, path, &base_err) == GY_OK);
     T_CHECK(gy_outfile_write(&out, "new", 3, &base_err) == GY_OK);
     T_CHECK(gy_outfile_commit(&out, &base_err) == GY_E_IO && strstr(base_err.text, reason));
     gy_outfile_abandon(&out);
@@ -202,7 +204,8 @@ static void base_test_read(void)
     T_CHECK(heap.live_bytes == 6);
     gy_alloc_free(&alloc, data, bytes + 1);
     FILE *const longer = base_put(path, "a long one\nb\n1234567\n12345678\nlast") == GY_OK ? fopen(path, "r") : NULL;
-    static const char *const lines[] = { "a long ", "b\n", "1234567", "1234567", "last" }; /* what is cut off opens no line */
+    /* the cut-off rest of a long line is not read as a line of its own */
+    static const char *const lines[] = { "a long ", "b\n", "1234567", "1234567", "last" };
     for (size_t i = 0; longer && i < GY_COUNT(lines); i++)
         T_CHECK(gy_file_next(longer, name, 8) == 1 && strcmp(name, lines[i]) == 0);
     T_CHECK(longer && gy_file_next(longer, name, 8) == 0 && fclose(longer) == 0);

@@ -14,7 +14,8 @@ static void base_test_caches(void)
     };
     for (size_t i = 0; i < GY_COUNT(texts); i++)
         T_CHECK_MSG(gy_cpu_cache_text(texts[i].text) == texts[i].bytes, "'%s': %zu", texts[i].text, gy_cpu_cache_text(texts[i].text));
-    /* 64-byte lines, 16 ways, 32768 sets: 32 MiB of the third level; 8 ways, 64 sets: 32 KiB of data; the same of instructions */
+    /* 64-byte lines. third: 16 ways, 32768 sets, 32 MiB of level 3. data: 8 ways, 64 sets, 32 KiB
+     * of level 1. code: the same size, for instructions. */
     static const uint32_t third[3] = { 0x163, 15u << 22 | 63, 32767 }, data[3] = { 0x121, 7u << 22 | 63, 63 };
     static const uint32_t code[3] = { 0x122, 7u << 22 | 63, 63 }, all[3] = { ~0u, ~0u, ~0u }, none[3] = { 0, 0, 0 };
     static const uint32_t vast[3] = { 0x163, ~0u, (1u << 28) - 1 };
@@ -67,7 +68,8 @@ static void base_test_pin_order(void)
     snprintf(base_folder, sizeof base_folder, "%.150s/gyre-base-XXXXXX", parent && parent[0] ? parent : "/tmp");
     if (!T_CHECK(mkdtemp(base_folder) != NULL))
         return;
-    /* four cores of two threads, numbered side by side (0-1), then apart (0,4); one file is broken */
+    /* Four cores of two threads. The siblings are numbered side by side (0-1) first, later apart
+     * (0,4); one file is broken then. */
     for (int cpu = 0; cpu < 8; cpu++)
         base_siblings(cpu, cpu < 2 ? "0-1\n" : cpu < 4 ? "2-3\n" : cpu < 6 ? "4,5\n" : "6,7");
     char root[400];

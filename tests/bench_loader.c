@@ -78,7 +78,8 @@ static int bench_open_turbo(void)
            bench_find(library, "jpeg_finish_decompress", &turbo.finish) && bench_find(library, "jpeg_destroy_decompress", &turbo.destroy);
 }
 
-/* Default settings: accurate inverse DCT, smooth chroma. Errors end the program, as the library's default does. */
+/* Uses libjpeg-turbo's default settings: accurate inverse DCT and smooth chroma. Errors end the
+ * program, as is the library's default. */
 static void bench_turbo_decode(struct bench_input *in, int64_t i, struct gy_image *image)
 {
     struct jpeg_decompress_struct d;
@@ -142,8 +143,8 @@ static void bench_turbo_alone(struct bench_input *in, int64_t i)
     struct gy_image image;
     bench_turbo_decode(in, i, &image);
 }
-/* The decoder's memory holds the filter's scratch: an image decoded by something else leaves it as it was, so it is emptied by
- * decoding the smallest file. */
+/* The decoder's memory holds the filter's scratch. libjpeg-turbo does not touch that memory, so
+ * decoding the smallest file resets it. */
 static void bench_turbo_sample(struct bench_input *in, int64_t i)
 {
     struct gy_image image;
@@ -269,7 +270,8 @@ static void bench_read_files(struct bench_input *in, const char *folder)
         bench_stop("out of memory");
 }
 
-/* The packed file has images of the size that training reads: the shorter side 256 of large ones. */
+/* The packed file holds images of the size that training reads: large ones have a shorter side of
+ * 256. */
 static void bench_pack(struct bench_input *in)
 {
     const struct gy_pack_config pack = { .alloc = &in->alloc, .side = in->side > 64 ? 256 : 0, .threads = 2 };

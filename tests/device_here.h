@@ -10,7 +10,8 @@
 #include "engine/base/file.h"
 #include "tests/t.h"
 
-/* The emulator's library: GYRE_EMU, or beside the program, or one or two folders above it; NULL: nowhere. */
+/* Finds the emulator's library: the file that GYRE_EMU names, else libgyre-emu.so in the program's
+ * folder or one or two folders above. NULL: it is nowhere. */
 static inline const char *dh_emulator(char *path, size_t room)
 {
     static const char *const above[] = { "", "../", "../../" };

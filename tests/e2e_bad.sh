@@ -43,7 +43,8 @@ says "$err" 'class_2/image_6.ppm: the PNM header is damaged$'
 rm -r "$TMP/data/train"
 mv "$TMP/kept" "$TMP/data/train"
 
-# ---- an unreadable test image ends the run behind its epoch's checkpoint; repaired, it ends with the bits and rows of an undisturbed run
+# ---- an unreadable test image ends the run after its epoch's checkpoint. Once repaired, the run
+# ends with the bits and rows of an undisturbed one.
 mv "$TMP/data/test/class_1/image_2.ppm" "$TMP/kept.ppm"
 echo 'not an image' >"$TMP/data/test/class_1/image_2.ppm"
 expect 3 train "$TMP/untested" --epochs 2
@@ -78,7 +79,8 @@ says "$err" 'checkpoint-36.safetensors.*no older one can be used'
 expect 3 "$GYRE" eval "$TMP/damaged" "$TMP/data"
 
 # ---- a checkpoint that does not fit: each change is told, and nothing is trained or tested with it
-# fits_not SENTENCE FROM TO: one checkpoint in which a text of the header became another of the same length; it is neither resumed nor tested
+# fits_not SENTENCE FROM TO: makes a checkpoint in which a text of the header is another of the same
+# length. It is neither resumed nor tested.
 fits_not()
 {
     rm -rf "$TMP/misfit"
@@ -139,13 +141,14 @@ make_images "$TMP/more" 5 4 12 3
 expect 3 "$GYRE" eval "$TMP/whole" "$TMP/more"
 says "$err" 'the data set has 5 classes, the net 3'
 
-# ---- a loss that is not finite: where, which images, an exit code of its own; the last checkpoint stands
+# ---- a loss that is not finite: where, which images, its own exit code; the last checkpoint stands
 expect 5 train "$TMP/wild" --epochs 40 --lr 1000000 --momentum 0.99 --schedule constant --checkpoint-every 1
 says "$err" 'step [0-9]* is not finite'
 says "$err" 'class_[012]/image_[0-9]*.ppm'
 there "$(newest "$TMP/wild")"
 
-# ---- two runs in one folder: the second one is refused while the first one writes there, and whoever is killed leaves nobody locked out
+# ---- two runs in one folder: the second is refused while the first writes there. A killed run does
+# not lock out the next.
 in_use() # in_use FOLDER PROCESS COMMAND...
 {
     folder=$1 process=$2
@@ -212,7 +215,7 @@ if [ $got = 3 ]; then ok; else bad "code $got under a limit"; cat "$err"; fi
 says "$err" 'limited/checkpoint-6.safetensors: cannot be written: File too large; the limit of this process is [1-9][0-9]* bytes$'
 if [ -z "$(find "$TMP/limited" -name '*.part*')" ]; then ok; else bad "$(ls "$TMP/limited")"; fi
 
-# ---- standard input and output that are closed: no file takes their numbers, and nothing is written into it
+# ---- closed standard input and output: no file takes their numbers, nothing is written into one
 "$GYRE" train mlp "$TMP/data" --size 12 --batch 10 --lr .01 --out "$TMP/closed" --epochs 2 <&- >&- 2>&-
 got=$?
 if [ $got = 0 ]; then ok; else bad "code $got with closed descriptors"; fi

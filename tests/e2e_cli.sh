@@ -187,7 +187,8 @@ json
 expect 0 "$GYRE" export "$TMP/run" "$TMP/weights.safetensors"
 "$GYRE" zoo mlp --size 16 --channels 3 --classes 3 >"$TMP/mlp.net"
 expect 0 "$GYRE" import "$TMP/weights.safetensors" --net "$TMP/mlp.net" --out "$TMP/imported.safetensors" --data "$TMP/data"
-sed 's/^ *softmax/linear 3\nsoftmax/' "$TMP/mlp.net" >"$TMP/deep.net" # a larger net: its last layer has no place
+# a larger net: its last layer has no place
+sed 's/^ *softmax/linear 3\nsoftmax/' "$TMP/mlp.net" >"$TMP/deep.net"
 expect 0 "$GYRE" train "$TMP/deep.net" "$TMP/data" --batch 6 --steps 1 --out "$TMP/deep" --test-data none
 expect 0 "$GYRE" export "$TMP/deep" "$TMP/deep.safetensors"
 expect 3 "$GYRE" import "$TMP/deep.safetensors" --net "$TMP/mlp.net" --out "$TMP/part.safetensors"

@@ -85,7 +85,8 @@ if [ -f "$GYRE_EMU_BESIDE" ] && command -v cc >/dev/null 2>&1; then
         'softmax-ce  *softmax1 .*  warp' 'conv-wgrad  *conv1 .*  ffma' 'sgd  *update .*  spans'; do
         says "$out" "^ *[0-9]*  $row\$"
     done
-    # rows that choose a kernel: used where machine, set, shape and the kernel's hash are right, and known to the audit
+    # Rows that choose a kernel. They are used where machine, set, shape and the kernel's hash are
+    # right, and the audit knows them.
     row() # row MACHINE KERNEL HASH
     {
         printf 'gyre-tune 1\non %s\nfrom a test\nconv f32 %s+stats 8x8x8x3 8x8x8 3x3 stride 1x1 pad 1x1 dil 1x1 groups 1 kernel=%s\n' \
@@ -145,7 +146,8 @@ if "$GYRE" kernels "$TMP/small.net" --arch 80 --batch 8 >"$out" 2>"$err"; then
     there "$TMP/conv.cubin"
     expect 2 "$GYRE" kernels "$TMP/small.net" --layer none --show ptx
     expect 0 "$GYRE" kernels pack "$TMP/small.net" --batch 8 --arch 75,90 --out "$TMP/kernels"
-    # with the pack and without CUDA's libraries: an unreadable folder of the cache, nothing to compile
+    # With the pack and without CUDA's libraries: a folder of the cache that cannot be read, nothing
+    # to compile
     GYRE_KERNEL_PACK=$TMP/kernels GYRE_KERNEL_CACHE=off
     export GYRE_KERNEL_PACK GYRE_KERNEL_CACHE
     expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --arch 90 --log info

@@ -67,7 +67,8 @@ awk -F ' *[|] *' '
     END { if (rows != 6) print "README.md: " rows + 0 " headline figures, not 6" }' docs/measured.md README.md >"$found"
 none "headline figures that are not in docs/measured.md"
 
-# Every number with a point, a per cent sign or a unit, outside the C program, is a word of docs/measured.md.
+# Every number with a point, a per cent sign or a unit, outside the C program, is a word of
+# docs/measured.md.
 awk '
     function clean(text) { sub(/[.,]+$/, "", text); return text }
     FILENAME == "docs/measured.md" {
@@ -96,7 +97,8 @@ none "numbers of README.md that are not in docs/measured.md"
 
 # ---- places ----
 
-# A path is a word that begins with a folder of the tree; it may be a pattern. What the build makes is none.
+# A path is a word that begins with a folder of the tree; it may be a pattern. Files that the build
+# makes do not count.
 for page in README.md docs/*.md; do
     grep -oE '(^|[^A-Za-z0-9_./-])(engine|kernels|net|io|tools|tests|docs|\.ci)/[A-Za-z0-9_./*-]*' "$page" |
         sed -E 's/^[^A-Za-z.]//; s/[.]$//' | sort -u | while read -r path; do
@@ -140,7 +142,8 @@ done
 # ---- the program ----
 
 awk '/^```c$/ { inside = 1; next } /^```/ { inside = 0 } inside' README.md >"$TMP/readme.c"
-awk '/^```c$/ { c = 1; next } /^```$/ && c { c++; next } c == 3' README.md >"$TMP/promised" # the block after it
+# the block after the program
+awk '/^```c$/ { c = 1; next } /^```$/ && c { c++; next } c == 3' README.md >"$TMP/promised"
 at_most "lines of the program in README.md" "$(wc -l <"$TMP/readme.c")" 20
 library=$(dirname "${GYRE:-build/gyre}")/libgyre.a
 CC=${FCC:-${CC:-cc}}

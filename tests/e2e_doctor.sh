@@ -19,7 +19,8 @@ says "$out" '^links:  *[0-9.]* .B over the network: 0 to 1 [0-9.]* .B, 1 to 2 [0
 absent "$TMP/well/flight.0"
 expect 0 "$GYRE" train "$TMP/plain.net" "$TMP/data" --ranks 2 --threads 1 --epochs 3 --batch 4 --lr .02 --test-data none --out "$TMP/json" --json
 json
-# 48 images in steps of 8 are 6 an epoch; a step has as many sums as its plan has buckets, and one of its results
+# 48 images in steps of 8 are 6 steps an epoch. A step has a sum for each bucket of its plan, and
+# one for its results.
 says "$out" '^{"event":"ranks",.*"rank":1,.*"steps":18,"sums":36,"sum_bytes":[1-9][0-9]*,.*"dropped":0,"stale":0}'
 expect 0 "$GYRE" train "$TMP/plain.net" "$TMP/data" --threads 1 --epochs 1 --batch 4 --lr .02 --test-data none --out "$TMP/alone"
 if grep -q '^ranks:' "$out"; then bad 'one process speaks of ranks'; else ok; fi

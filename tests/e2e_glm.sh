@@ -73,7 +73,8 @@ expect 3 "$GYRE" glm train nothing.svm
 says "$err" 'nothing.svm'
 mkdir folder
 expect 3 "$GYRE" glm train folder
-# what may be there in real files: CRLF, no last newline, 0/1 labels, blanks at the end; blank lines are mended
+# What real files may have: CRLF, no last newline, 0/1 labels, blanks at the end. Blank lines are
+# mended.
 wrong blank.svm '2:1: a blank line' '1 1:1\n\n-1 1:1\n'
 printf '1 1:1 \r\n0 2:1\r\n1 1:2 2:1' >odd.svm
 expect 0 "$GYRE" glm train odd.svm odd.model --quiet
@@ -199,7 +200,7 @@ for model in three soft ridge; do
     there $model.onnx
 done
 
-# ---- what a model's file says of itself is proved by somebody else, and a gap that is not reached is told by the exit code
+# ---- another program proves what a model's file says; a missed gap is told by the exit code
 for model in three soft ridge; do
     rows=three.svm
     expect 0 "$GYRE" glm verify $model.model $rows
@@ -210,7 +211,8 @@ for model in tiny0 tiny2 tiny3 tiny5 tiny6 free; do
     json
     says "$out" '"holds":true'
 done
-# the same model with another weight, another objective, another bound; each with a checksum of its own, or with none
+# The same model with another weight, another objective, another bound. Each has its own checksum,
+# or none.
 unsummed() { sed 's/^gyre 2$/gyre 1/; /^crc32c/d' "$@"; }
 digit=$(awk '$0 == "w" { at = NR + 1 } NR == at { print; exit }' g.model)
 sed "s/^$digit\$/${digit%?}$(((${digit#"${digit%?}"} + 1) % 10))/" g.model >changed.model
@@ -244,7 +246,8 @@ else
     skip 'no liblinear-train (Debian: liblinear-tools)'
 fi
 
-# ---- many features: coordinate ascent takes them in an order of its own, but for a run that keeps checkpoints; the model does not tell
+# ---- many features: coordinate ascent takes them in its own order, except in a run that keeps
+# checkpoints. The model does not show it.
 awk 'BEGIN { srand(5); for (i = 0; i < 6000; i++) { at = 0; line = i % 3 + 1
     for (k = 0; k < 14; k++) { at += 1 + int(rand() * rand() * 3000); if (at <= 20000) line = line " " at ":" 1 + (at + i) % 3 }
     print line } }' >wide.svm
@@ -294,7 +297,8 @@ near "$(value objective)" "$best" 2e-6
 if grep -q '"epoch":1,' "$out"; then bad 'begins anew'; else ok; fi
 says "$out" '"epoch":[1-9][0-9]*,'
 
-# ---- test rows that cannot be read: the model is there; a run that looks at them on the way leaves its checkpoint
+# ---- test rows that cannot be read: the model is there. A run that tests on the way leaves its
+# checkpoint.
 awk 'BEGIN { srand(9); for (i = 0; i < 600; i++) { k = int(rand() * 2) % 2; print k, (k + 1) ":" rand(), 4 ":" rand(), 5 + i % 7 ":1" } }' >rows.svm
 expect 0 "$GYRE" glm convert rows.svm rows.blocks
 expect 0 "$GYRE" glm train rows.svm fine.model --l2 1 --gap 1e-4 -m 1

@@ -65,8 +65,8 @@ await() # until FOLDER has a checkpoint
     done
 }
 
-# ---- disturbed runs: at a constant rate a run may be cut anywhere. Each is stopped amid 100,000 steps, goes on for some more, and has then the
-# bits of one that nobody disturbed.
+# ---- disturbed runs: at a constant rate a run may be cut anywhere. Each is stopped amid 100,000
+# steps and goes on for some more. Then it has the bits of an undisturbed run.
 endless='--schedule constant --lr .02 --steps 100000'
 ends= # 'NAME STEP' of each run that went on
 # go_on NAME: some more epochs of the run in $TMP/NAME, each of 10 steps
@@ -180,7 +180,8 @@ for end in $ends; do
     same "$TMP/calm/${end#*/}.safetensors" "$TMP/$end.safetensors"
 done
 
-# ---- shards: one, two and four processes end with the same file; one goes on where another number of them stopped
+# ---- shards: one, two and four processes end with the same file. Another number of processes may
+# go on where a run stopped.
 sharded() # sharded RANKS FOLDER OPTIONS...
 {
     ranks=$1 folder=$2
@@ -196,7 +197,8 @@ for ranks in 1 2 4; do
 done
 same "$TMP/shards1/$last" "$TMP/shards2/$last"
 same "$TMP/shards1/$last" "$TMP/shards4/$last"
-# ranks on two sockets, as a topology file says: the same order of sums where sockets are equal; sums are right where they are not
+# Ranks on two sockets, as a topology file says. Equal sockets keep the order of sums. On unequal
+# sockets sums are right, too.
 echo 'sockets 2 2' >"$TMP/even"
 echo 'sockets 3 1' >"$TMP/odd"
 expect 0 env GYRE_TOPOLOGY="$TMP/even" "$GYRE" launch --ranks 4 --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 4 --pad-crop 2 \
@@ -227,7 +229,8 @@ expect 2 sharded 3 "$TMP/five" --shards 5
 says "$err" '5 shards cannot be dealt to 3 ranks'
 expect 0 launch 2 "$TMP/synced" --sync-bn --epochs 2
 
-# ---- without shards another number of processes does not go on, since a step would be other images; nor another number of shards
+# ---- without shards another number of processes does not go on, since a step would have other
+# images. Another number of shards does not go on, either.
 mkdir "$TMP/fewer"
 cp "$TMP/whole/checkpoint-110.safetensors" "$TMP/fewer"
 expect 3 launch 2 "$TMP/fewer" --resume --epochs 9

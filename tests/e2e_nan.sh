@@ -3,7 +3,8 @@
 # Float images (.pfm) train like others; a row of NaNs is found in the one file that has it.
 . "$(dirname "$0")/e2e.inc"
 
-# make_pfm FILE CLASS NUMBER [ROW]: 8 x 8 gray, stripes across (0) or down (1); that row of the file, from 0, is NaN.
+# make_pfm FILE CLASS NUMBER [ROW]: 8 x 8 gray, stripes across (0) or down (1). That row of the
+# file, from 0, is NaN.
 make_pfm()
 {
     dark=$(printf '\\001\\001\\%03o\\076' $((128 + $3 * 4)))

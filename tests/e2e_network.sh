@@ -66,7 +66,8 @@ mistake 'net: --dims 2x2x2x2x2x2x2x2: at most 7 dimensions and 4096 ranks' plan 
 mistake 'net: --dims 64x65: at most 7 dimensions and 4096 ranks' plan --dims 64x65
 mistake 'net simulate needs --cluster FILE' simulate
 
-# ---- a simulation: two hosts, 1 ms and 1 GB/s from one to the other, 2 GB/s to add, a step of 100 ms, half of it backward
+# ---- a simulation: two hosts, 1 ms and 1 GB/s between them, 2 GB/s to add, a step of 100 ms, half
+# of it backward
 cat >"$TMP/two.cluster" <<'END'
 hosts           2
 ranks-per-host  1
@@ -84,7 +85,8 @@ expect 0 simulate --algorithm ring --bucket 100
 says "$out" '^simulated, not measured: ring in 1 lanes, 100 MB of gradients in buckets of 100 MB, 3 samples$'
 row 1 0.000 100.000 100.0
 row 2 127.000 227.000 44.1
-# quarters are there at 62.5, 75, 87.5 and 100 ms, and take 2 * (1 + 12.5) + 6.25 ms one after the other
+# Quarters are ready at 62.5, 75, 87.5 and 100 ms. Each takes 2 * (1 + 12.5) + 6.25 ms, one after
+# the other.
 expect 0 simulate --algorithm ring --bucket 25
 row 2 127.000 195.500 51.2
 # by doubling the whole goes over once, and is added: 1 + 100 + 50 ms

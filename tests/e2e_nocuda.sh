@@ -56,7 +56,7 @@ cc=${CC:-cc}
 # a library: NAME CODE
 library() { printf '%s\n' "$2" >"$1.c" && $cc -shared -fPIC -w -o "$1" "$1.c" -ldl 2>"$TMP/cc"; }
 
-# With NOCUDA_LOG set only libraries below NOCUDA_ROOM are found; each one asked for is written down.
+# With NOCUDA_LOG set only libraries below NOCUDA_ROOM are found, and each requested one is logged.
 hide='#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -75,7 +75,8 @@ struck
 same "$TMP/one/$last" "$TMP/itself/$last"
 says "$err" 'rank 1 (process [0-9]*) was ended by signal 9; 2 go on'
 
-# ---- one at any time, also while they meet and behind the last step: the same bits; or, before the first step, a sentence
+# ---- a rank dies at any time, also while ranks meet and after the last step. The bits are the
+# same; before the first step there may be a sentence instead.
 seed=$(date +%s)
 for i in 1 2 3 4; do
     rank=$(((seed + i) % 3))

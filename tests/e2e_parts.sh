@@ -35,7 +35,8 @@ expect 0 train "$TMP/whole" none --epochs 1 --overwrite --json
 json
 says "$out" '"test_accuracy":null'
 says "$err" 'nothing to test on: .*whole has no split "test"'
-for data in alone packs idx; do # splits, but not this one: the training images do not stand in for it
+# splits, but not this one: the training images do not stand in for it
+for data in alone packs idx; do
     expect 3 "$GYRE" eval "$TMP/none" "$TMP/$data"
     says "$err" 'no split "test"\|choose a split'
 done
@@ -61,7 +62,8 @@ expect 0 train "$TMP/whole" two --epochs 2 --val-split .25
 says "$out" '36 images in 3 classes; 12 to test on, held out of 48'
 RANKS=
 
-# ---- a milestone before the first update is refused, the list is not dropped; later ones are taken, in any number
+# ---- a milestone before the first update is refused, and the list is not dropped. Any number of
+# later ones is accepted.
 expect 2 train "$TMP/whole" steps --epochs 4 --schedule step --milestones .01,2
 says "$err" '--milestones has 0.01, which is before the first update; an epoch has 12 of them'
 expect 2 train "$TMP/whole" steps --epochs 4 --schedule step --milestones 2,.01
@@ -73,7 +75,8 @@ says "$TMP/steps/metrics.csv" '^1,1,.*,0.01,'
 says "$TMP/steps/metrics.csv" '^2,1,.*,0.001,'
 says "$TMP/steps/metrics.csv" '^25,3,.*,0.0001,'
 
-# ---- which they are: where no image can be read, each is named; one process and two hold out the same
+# ---- which images they are: where no image can be read, each is named. One process and two hold
+# out the same ones.
 cp -r "$TMP/whole" "$TMP/broken"
 for image in "$TMP"/broken/*/*; do : >"$image"; done
 # names RUN SPLIT: the images of the split
@@ -89,7 +92,8 @@ same "$TMP/held" "$TMP/held_two"
 for class in 0 1 2; do
     if [ "$(grep -c "class_$class/" "$TMP/held")" = 4 ]; then ok; else bad "class $class: $(cat "$TMP/held")"; fi
 done
-# no name in both: training never reads what is held out, by one process or two, and testing reads nothing else
+# No name is in both: training never reads held-out images, with one process or two. Testing reads
+# nothing else.
 cp -r "$TMP/whole" "$TMP/kept"
 cp -r "$TMP/broken" "$TMP/tested"
 while read -r image; do
@@ -118,7 +122,8 @@ says "$out" 'data: all 21 images; the run held out 0.25 of each class of others,
 expect 0 "$GYRE" info "$TMP/held_whole"
 says "$out" '^val-split: 0.25 of each class by seed 1, of 48 images'
 
-# ---- a run that goes on has the part, mean, std and names that it began with, though this call does not say them
+# ---- a resumed run keeps the part, mean, std and names that it began with, even if this call does
+# not give them
 begun() { train "$TMP/whole" "$@" --flip; }
 expect 0 begun through --epochs 4 --val-split .25 --mean .5 --std .25 --names red,green,blue
 expect 0 begun pieces --epochs 2 --val-split .25 --mean .5 --std .25 --names red,green,blue
@@ -135,7 +140,8 @@ expect 0 "$GYRE" predict "$TMP/pieces" "$TMP/whole/class_1/image_0.ppm"
 says "$out" '%  green'
 expect 3 "$GYRE" eval "$TMP/pieces" "$TMP/whole" --mean .4
 says "$err" "its input was 'u8 mean 0.5"
-# what the library wrote is enough: without the notes that this command makes, as a program's own checkpoint is
+# The library's own records suffice, without the notes of this command: a program's checkpoint has
+# none.
 expect 0 "$GYRE" eval "$TMP/pieces" "$TMP/whole" --split train --json
 cp "$out" "$TMP/measured"
 sed 's/note\.mean/note.meen/; s/note\.std/note.stt/' "$(newest "$TMP/pieces")" >"$TMP/own.safetensors"

@@ -27,7 +27,8 @@ equal()
     same "$(newest "$1")" "$(newest "$2")"
 }
 
-# ---- one process, and 2 and 4 stages, and two copies of 2 stages: dropout and batch norm, then a net of the zoo
+# ---- one process, 2 and 4 stages, and two copies of 2 stages: dropout and batch norm, then a net
+# of the zoo
 for net in "$TMP/tiny.net" resnet20; do
     epochs=2
     [ "$net" = resnet20 ] && epochs=1
@@ -102,7 +103,7 @@ else
     skip 'this build needs more addresses than any net here'
 fi
 
-# ---- what a plan says: as many slots as passes ahead, and of equal stages the bubble of the formula
+# ---- a plan has as many slots as passes ahead, and the formula's bubble for equal stages
 expect 0 "$GYRE" plan resnet20 --pipeline 4 --batch 64 --micro 8
 says "$out" '8 micro-batches: bubble .* equal stages would have 27.3 %'
 says "$out" '^    0 .* 4   *[0-9.]* %'
@@ -111,7 +112,8 @@ says "$out" '^    3 .* 8   *[0-9.]* %'
 expect 0 "$GYRE" plan resnet20 --pipeline 2 --json
 json
 
-# ---- a stop: all stages finish the same update, and the run goes on to the bits of one that was not stopped
+# ---- a stop: all stages finish the same update. The resumed run ends with the bits of one that was
+# not stopped.
 run 2 "$TMP/stopped" "$TMP/tiny.net" --schedule constant --lr .02 --steps 100000 --batch 12 --micro 3 --pipeline 2 \
     --checkpoint-every 6 >"$out" 2>"$err" </dev/null &
 pid=$!

@@ -19,7 +19,8 @@ for recipe in $names; do
     says "$out" '^# reaches: [0-9]'
     says "$out" '^# source: [^ ]'
     cp "$out" "$TMP/recipe"
-    expect 3 "$GYRE" train mlp "$TMP/nothing" --recipe "$recipe" # its lines are options: only the data are missing
+    # its lines are options: only the data are missing
+    expect 3 "$GYRE" train mlp "$TMP/nothing" --recipe "$recipe"
     tells "$err" "$TMP/nothing"
     expect 3 "$GYRE" train mlp "$TMP/nothing" --recipe "$TMP/recipe"
 done
@@ -106,7 +107,8 @@ expect 0 "$GYRE" train mlp "$TMP/data" --recipe "$TMP/small.txt" --size 16 --out
 "$GYRE" export "$TMP/two" "$TMP/two.safetensors" >/dev/null
 same "$TMP/one.safetensors" "$TMP/two.safetensors"
 
-# ---- --accumulate auto: as much at a time as fits; recipe.txt has what was chosen, and repeats it to the same bits
+# ---- --accumulate auto: as much at a time as fits. recipe.txt has the choice, and repeats it to
+# the same bits.
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 18 --accumulate auto --epochs 2 --optimizer lamb --out "$TMP/auto"
 says "$out" '^update: 18 images as [0-9]* batches of [0-9]*; batch norms see'
 chosen=$(sed -n 's/^update: 18 images as \([0-9]*\) batches of \([0-9]*\);.*/\1 \2/p' "$out")
@@ -130,7 +132,7 @@ tells "$err" '--mem is for --accumulate auto'
 expect 2 "$GYRE" train mlp "$TMP/data" --accumulate some
 tells "$err" "accumulate takes 'auto' or a whole number in 1 .. 1048576, not 'some'"
 
-# ---- each update rule by its name, a checkpoint that another one wrote, and what the ratio leaves alone
+# ---- each update rule by its name, a checkpoint of another rule, and what the ratio leaves alone
 for rule in sgd lars adamw lamb lars-unscaled; do
     expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --optimizer $rule --out "$TMP/$rule"
     "$GYRE" export "$TMP/$rule" "$TMP/$rule.safetensors" >/dev/null

@@ -18,7 +18,8 @@ linear 4
 softmax
 END
 
-# train RANKS FOLDER OPTIONS...: 80 images, so 10 steps of two processes an epoch, which updates of 3 steps do not divide
+# train RANKS FOLDER OPTIONS...: 80 images are 10 steps of two processes an epoch, which updates of
+# 3 steps do not divide
 train()
 {
     ranks=$1 folder=$2
@@ -51,11 +52,13 @@ for ranks in 1 2; do
     done
     if [ $count -ge 9 ]; then ok; else bad "$ranks processes: only $count checkpoints"; fi
 done
-# two processes write behind updates alone, and lose none: 13 updates of 40 steps; one process writes anywhere
+# Two processes write only after updates, and lose none: 13 updates of 40 steps. One process writes
+# anywhere.
 if [ "$(find "$TMP/whole2" -name 'checkpoint-*' | wc -l)" = 13 ]; then ok; else bad "$(ls "$TMP/whole2")"; fi
 for step in 3 6 9 39; do there "$TMP/whole2/checkpoint-$step.safetensors"; done
 for step in 1 2 40; do absent "$TMP/whole2/checkpoint-$step.safetensors"; there "$TMP/whole1/checkpoint-$step.safetensors"; done
-# each epoch's checkpoint comes behind the next update: 10 -> 12, 20 -> 21, 30, and the last update's
+# Each epoch's checkpoint comes after the next update: 10 -> 12, 20 -> 21, 30, and after the last
+# update.
 expect 0 train 2 epochs --keep 9
 for step in 12 21 30 39; do there "$TMP/epochs/checkpoint-$step.safetensors"; done
 # a run in pieces that end anywhere
@@ -93,7 +96,8 @@ expect 3 train 1 whole1 --resume --accumulate 5
 says "$err" 'the run had 1 rank, accumulate 3; now it has 1 rank, accumulate 5'
 expect 3 train 2 whole2 --resume --accumulate 1 --shards 2
 says "$err" 'the run had 80 samples, batch 4; now there are 80 samples, batch 4 in 2 shards'
-# a checkpoint of an older version does not say its ranks; what it has of waiting gradients is used, and that is told
+# A checkpoint of an older version does not record its ranks. Its waiting gradients are used, and
+# the command says so.
 mkdir "$TMP/old"
 sed 's/note\.train\.step/note.train.stap/' "$TMP/whole1/checkpoint-1.safetensors" >"$TMP/old/checkpoint-1.safetensors"
 expect 0 train 2 old --resume --batch 8

@@ -37,7 +37,8 @@ ended=$(date +%s%N)
 last=checkpoint-180.safetensors
 there "$TMP/whole/$last"
 if [ "$(find "$TMP/whole" -name 'checkpoint-*' | wc -l)" = 3 ]; then ok; else bad "--keep 3 kept $(ls "$TMP/whole")"; fi
-# rows FOLDER: its columns that hold no times; a loss for each of the 180 steps, a test for each of the 12 epochs
+# rows FOLDER: its columns without times. Each of the 180 steps has a loss, each of the 12 epochs a
+# test.
 rows()
 {
     cut -d, -f1-8 "$1/metrics.csv" >"$1.csv"
@@ -88,8 +89,9 @@ for steps in 3 15 16 38 40; do
 done
 cmp -s "$TMP/constant/checkpoint-40.safetensors" "$TMP/pieces/checkpoint-40.safetensors" && ok || bad 'a run in pieces has other bits'
 
-# ---- kill -9 at ten random moments, each after 5 to 30 hundredths of the time that the whole run took; then go on. A run that ended before
-# is no kill. Each start goes on from the newest checkpoint, unless it was killed before it could.
+# ---- kill -9 at ten random moments, each after 5 to 30 hundredths of the whole run's time; then go
+# on. A run that ended before does not count as a kill. Each start goes on from the newest
+# checkpoint, unless it was killed before it could.
 kills=0 starts=0 went=0
 seed=$$
 while [ $kills -lt 10 ] && [ $starts -lt 60 ]; do
@@ -114,7 +116,8 @@ while [ $kills -lt 10 ] && [ $starts -lt 60 ]; do
         tells "$err" "going on from $before" # said at once, whatever standard output still holds
         went=$((went + 1))
     fi
-    # done before ten kills: once more from the start; one killed behind its last checkpoint has a row to write yet
+    # A run that is done before ten kills starts once more. One killed after its last checkpoint
+    # still has to write a row.
     if [ "$got" = 0 ] && [ -s "$TMP/killed/$last" ] && [ $kills -lt 10 ]; then
         same "$TMP/whole/$last" "$TMP/killed/$last"
         rows "$TMP/killed"

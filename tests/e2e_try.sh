@@ -99,7 +99,8 @@ mv "$TMP/other.cu" "$TMP/own.cu"
 expect 3 try
 says "$err" 'wrong on shape 1x4x4x3, f32: arg\[9\] (n 0, h 1, w 1, c 0) is [1-4], expected [0-3]; 3 of'
 
-# flags: what is there before is added to; scratch: its bytes are computed, and one launch reads what another wrote
+# flags: results are added to what is there. scratch: its bytes are computed, and one launch reads
+# what another wrote.
 cat >"$TMP/own.cu" <<'END'
 // gyre: op add-bwd
 // gyre: act relu
@@ -163,7 +164,8 @@ says "$out" '^conv-wgrad f32 4x3x3x5 -> 3x3x6: right'
 sed 's/ flags accumulate/ dtype f32/' "$TMP/sums.cu" >"$TMP/own.cu"
 expect 3 try
 says "$err" 'own.cu: wrong on shape 4x3x3x5, f32: d[a-z]*\[0\] '
-sed 's/scratch .*/scratch 4*(N*K*C)/' "$TMP/sums.cu" >"$TMP/own.cu" # too small: no room for the bias
+# too small: no room for the bias
+sed 's/scratch .*/scratch 4*(N*K*C)/' "$TMP/sums.cu" >"$TMP/own.cu"
 expect 1 try
 says "$err" 'out of bounds: byte [0-9]* of the nearest allocation, which has 480$'
 cat >"$TMP/own.cu" <<'END'
@@ -191,7 +193,8 @@ expect 3 try
 says "$err" 'own.cu: wrong on shape 2x5x4x3, f32: y\['
 
 # lines that say nothing that can be: line, sentence
-wrong() # wrong LINE SENTENCE: in place of the example's second line that says something; op is there before
+# wrong LINE SENTENCE: LINE replaces the example's second line; op is set before it
+wrong()
 {
     printf '// gyre: op conv\n// gyre: %s\n' "$1" >"$TMP/own.cu"
     printf '// gyre: shape 1x4x4x2 k 2\n// gyre: launch k grid 1\n' >>"$TMP/own.cu"

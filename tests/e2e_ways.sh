@@ -22,9 +22,9 @@ below()
     number=$((state / 64 % $1))
 }
 
-# What can be chosen: a line is a group, of which one or none is taken, and begins with its kind. a: for
-# all ways; b: not where an update has several batches, whose number then divides an epoch's; s: not
-# with stages; n: needs the norms of all gradients, so neither stages, split layers nor servers.
+# Choices of options. A line is a group, of which one or none is taken, and begins with its kind.
+# a: for all ways. b: not where an update has several batches; their number then divides an epoch's.
+# s: not with stages. n: needs the norms of all gradients: no stages, split layers or servers.
 choices()
 {
     cat <<'END'
@@ -106,7 +106,8 @@ tests()
         $at["test_accuracy"] != "" { print $at["step"], $at["test_loss"], $at["test_accuracy"], $at["test_top5"] }' "$1/metrics.csv"
 }
 
-# differs WAY RESUMES FORGOTTEN OPTIONS...: why a way is not what one process is; empty: it is. FORGOTTEN: an option of one process alone.
+# differs WAY RESUMES FORGOTTEN OPTIONS...: says how a way differs from one process; empty: it does
+# not. FORGOTTEN: an option that only the one process gets.
 differs()
 {
     way=$1 resumes=$2 forgotten=$3

@@ -79,7 +79,8 @@ static int emu_open(const char *program)
     void *library = dlopen(named ? named : path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *const why = dlerror();
-        T_CHECK_MSG(access(named ? named : path, F_OK) != 0, "%s", why); /* it is there and cannot be opened */
+        /* a file that exists must open */
+        T_CHECK_MSG(access(named ? named : path, F_OK) != 0, "%s", why);
         return 0;
     }
     const struct {
@@ -132,7 +133,8 @@ static char *read_text(const char *path)
 
 static const char *const header_names[] = {"prelude.cuh", "op_device.h", "args.h", "element.cuh"};
 
-/* Compiles a file of kernels; a module, or NULL with the log printed (expected errors: not printed). */
+/* Compiles a file of kernels. Returns the module, or NULL with the log printed; quiet: errors are
+ * expected, the log is not printed. */
 static void *compile(const char *path, const char *const *option, int options, int quiet, char *log, size_t log_bytes)
 {
     char *source = read_text(path), *header[4] = {read_text("kernels/cuda/prelude.cuh"), read_text("kernels/op_device.h"),

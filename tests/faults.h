@@ -26,8 +26,8 @@ static struct {
     int64_t left;     /* calls that still go well */
     int hit;          /* calls that failed */
     const char *what; /* the first of them */
-    int interrupts;   /* reading and writing are interrupted every second time, and else get half of the bytes */
-    int64_t calls;    /* of those */
+    int interrupts;   /* every second read or write is interrupted; the others get half the bytes */
+    int64_t calls;    /* of reading and writing */
     unsigned char unsynced[1024]; /* by descriptor: 1: written since the last fsync */
     int64_t bytes;    /* of the hook that are held */
 } faults;
@@ -218,7 +218,8 @@ struct dirent *readdir(DIR *dir)
     return faults_fails(FAULTS_READ, "readdir", EIO) ? NULL : next(dir);
 }
 
-/* Marks a descriptor; whether it was unsynced. Threads close and open the same number one after another. */
+/* Marks a descriptor and returns its mark from before. Threads close and open the same number one
+ * after another. */
 static int faults_mark(int fd, unsigned char unsynced)
 {
     return __atomic_exchange_n(&faults.unsynced[(unsigned)fd % sizeof faults.unsynced], unsynced, __ATOMIC_RELAXED);

@@ -93,7 +93,8 @@ static const struct gy_backend *faults_table(const struct gy_backend *real)
 static const struct gy_backend *faults_cpu(void) { return faults_table(gy_cpu_backend()); }
 static const struct gy_backend *faults_cuda(void) { return faults_table(gy_cuda_backend()); }
 
-/* The file that knows backends by name, with these: this program's own, in place of the library's. */
+/* kernels/devices.c knows backends by name. This program compiles it with the tables above in place
+ * of the library's. */
 #define gy_cpu_backend faults_cpu
 #define gy_cuda_backend faults_cuda
 #include "kernels/devices.c"

@@ -87,8 +87,9 @@ static int fuzz_change(unsigned char *frame, size_t whole, const uint8_t *change
     return memcmp(before, frame, whole) != 0;
 }
 
-/* words: as rank 0's last words. bytes: how many bytes of the frame change, for each where (two bytes) and how (exclusive or); the rest is
- * what the frame carries. */
+/* words: the frame is sent as rank 0's last words. bytes: the first says how many bytes of the
+ * frame change. Three bytes follow for each change: its place (two bytes), and the value for an
+ * exclusive or. The rest is what the frame carries. */
 static void fuzz_changed(const struct boot_link *key, int words, const uint8_t *bytes, size_t count)
 {
     unsigned char frame[4 + FUZZ_FRAME + GY_NET_MAC_BYTES], room[FUZZ_FRAME];

@@ -28,7 +28,8 @@ GY_INT int gy_net_random(unsigned char *out, size_t count, struct gy_error *err)
 }
 
 struct fuzz_talk {
-    const uint8_t *at, *end; /* of the input: changes, two bytes where and one how; then what is said instead */
+    /* the input: changes, each a place of two bytes and a value; then other words to send */
+    const uint8_t *at, *end;
     int changes, said;       /* to make; bytes that this side has said so far */
     int changed;             /* one was not undone */
     size_t piece;
@@ -37,7 +38,8 @@ struct fuzz_talk {
     struct gy_net_handshake_self here, there;
 };
 
-/* This side says these bytes, some of them others. last: more follow at once that are not of the handshake. */
+/* Sends these bytes, with some of them changed. last: further bytes, not of the handshake, follow
+ * at once. */
 static int fuzz_say(struct fuzz_talk *t, const void *bytes, size_t count, int last)
 {
     unsigned char said[256];

@@ -44,7 +44,8 @@ static void fuzz_float_map(struct gy_decoder *decoder, const uint8_t *bytes, siz
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    static struct gy_decoder *decoder; /* one for all inputs: opening it would take most of the time */
+    /* one for all inputs: opening it would take most of the time */
+    static struct gy_decoder *decoder;
     struct gy_image image;
     struct gy_error err;
     if (!decoder && gy_decoder_open(&decoder, &alloc, FUZZ_ROOM, &err))

@@ -10,7 +10,8 @@ static const char fuzz_header[] = "step,epoch,loss,accuracy,test_loss,test_accur
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
-/* The step of a row, or -1: a number up to a comma or the row's end. *odd: one that a reader may see otherwise. */
+/* Reads the step of a row, a number up to a comma or the row's end; -1: there is none. *odd is set
+ * if a reader may parse the number differently. */
 static int64_t fuzz_step(const uint8_t *at, const uint8_t *end, int *odd)
 {
     const uint8_t *const sign = at, *digit = at + (at < end && (*at == '+' || *at == '-'));
@@ -23,7 +24,8 @@ static int64_t fuzz_step(const uint8_t *at, const uint8_t *end, int *odd)
     return whole && (*sign != '-' || step == 0) ? step : -1;
 }
 
-/* The file that must be left: the header, and of the input's rows whole ones of steps up to keep. 0: it is not compared. */
+/* Makes the file that must be left: the header, and the input's whole rows of steps up to keep.
+ * Returns 0 if the file is not to be compared. */
 static int fuzz_kept(struct gy_buf *kept, const uint8_t *bytes, size_t count, int64_t keep)
 {
     const uint8_t *const end = bytes + count, *line = memchr(bytes, '\n', count), *next;

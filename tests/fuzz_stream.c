@@ -116,11 +116,13 @@ static void fuzz_post(struct fuzz_state *f, int sends, int tag, size_t size)
     p->request = (struct gy_net_request){ .sends = sends, .tag = (uint32_t)tag, .buffer = p->buffer, .bytes = size };
     FUZZ_REQUIRE(p->buffer != NULL);
     const int status = gy_net_stream_post(f->stream, &p->request);
-    f->received[tag] += !sends && p->request.state != GY_NET_LOST; /* what is refused takes no message */
+    /* a refused request takes no message */
+    f->received[tag] += !sends && p->request.state != GY_NET_LOST;
     FUZZ_REQUIRE(status == GY_OK ? p->request.state != GY_NET_LOST || f->stream->ended : p->request.state == GY_NET_LOST);
 }
 
-/* A receive that is done: the message of its number. What the peer changed is found by its code, but in the fuzzer's build. */
+/* A finished receive must hold the message of its number. A message that the peer changed fails its
+ * code; the fuzzer's build does not check codes. */
 static void fuzz_done(const struct fuzz_state *f, const struct fuzz_post *p)
 {
     const int tag = (int)p->request.tag;

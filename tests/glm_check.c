@@ -5,10 +5,12 @@
 
 #define GC_WORK 8e8          /* multiplications for a part's optimum, at most: about a second */
 #define GC_NOISE 1e-13L      /* of the truth, relative */
-#define GC_CLAIM 1e-9L       /* an objective may be so much above the exact one, relative, beside the rounding of float64 */
+/* relative excess of a reported objective over the exact one, beside float64 rounding */
+#define GC_CLAIM 1e-9L
 #define GC_NARROW 1e-10L     /* an interval that is wider decides nothing */
 #define GC_ZERO 1e-30L       /* is as good as 0 */
-#define GC_NEAR 1e-2L        /* "rounding" may be said this near the optimum, or as near as floats are */
+/* "rounding" may be the reason this near the optimum, or as near as floats allow */
+#define GC_NEAR 1e-2L
 #define GC_FLOATS 100.0L     /* times what rounding scores to float does */
 
 /* In the order in which the report takes the last one that a part has. */
@@ -234,7 +236,8 @@ static int gc_judge_end(const struct gp_case *c, const struct gc_truth *truth, c
         || (strcmp(p->why, "stopped") == 0 && o->status != GYRE_E_STOPPED))
         return gc_says(why, "why", o, "model %d says \"%s\", which is not so: objective %.17g, %d epochs", k, p->why, p->objective, p->epochs);
     gc_exact(truth, o, k, &v);
-    const int known = truth->optimum[k].upper - truth->optimum[k].lower <= GC_NEAR * truth->optimum[k].upper; /* else no bound may be had at all */
+    /* a wider interval may mean that no bound exists at all */
+    const int known = truth->optimum[k].upper - truth->optimum[k].lower <= GC_NEAR * truth->optimum[k].upper;
     if (known && strcmp(p->why, "rounding") == 0 && (long double)gap > GC_NEAR * v.p + GC_FLOATS * v.f32 + v.bound + GC_ZERO)
         return gc_says(why, "not rounding", o, "model %d says \"rounding\": %.9Lg, bound %.9g, optimum %.9Lg; rounding scores to float moves it by %.3Lg", k,
                        v.p, p->bound, truth->optimum[k].upper, v.f32);

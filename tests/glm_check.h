@@ -28,7 +28,7 @@ struct gc_outcome {
     double objective, bound, gap, seconds; /* of the report; seconds: of the whole call */
     int epochs, reached, verified;
     char text[600], solver[24], why[24];
-    char file[200];    /* what a model that was saved and loaded again has otherwise than before; empty: nothing */
+    char file[200];    /* first difference of a saved and loaded model; empty: none */
     char verify[300];  /* what verification itself got wrong; empty: nothing */
     struct gc_part part[GP_CLASSES];
     struct gc_verdict verdict[GP_CLASSES];
@@ -40,7 +40,8 @@ struct gc_truth {
     struct gt_problem problem[GP_CLASSES];
     struct gt_optimum optimum[GP_CLASSES];
 };
-int gc_truth_open(struct gc_truth *truth, const struct gp_case *c, const struct gc_outcome *o); /* 0; -1: out of memory */
+/* 0; -1: out of memory */
+int gc_truth_open(struct gc_truth *truth, const struct gp_case *c, const struct gc_outcome *o);
 void gc_truth_close(struct gc_truth *truth);
 
 /* Why this problem must be refused; NULL: it need not be. */
@@ -50,8 +51,8 @@ int gc_reaches(const struct gp_case *c, const struct gc_outcome *o); /* its gap,
 /* How far the objective is above the optimum, relative to it, of the worst part. */
 double gc_distance(const struct gc_truth *truth, const struct gc_outcome *o);
 
-/* 0; 1: *why is "kind (solver): what is wrong". truth is not read where there is no model. */
 int gc_is_unproved(const struct gc_verdict *verdict);
+/* 0; 1: *why is "kind (solver): what is wrong". truth is not read where there is no model. */
 int gc_judge(const struct gp_case *c, const struct gc_truth *truth, const struct gc_outcome *o, char why[GC_WHY]);
 void gc_print(const struct gc_truth *truth, const struct gc_outcome *o);
 

@@ -38,7 +38,8 @@ static inline int glm_data_next(void *self, struct gy_rows *rows, struct gy_erro
     return 0;
 }
 
-/* The feed hands out so many views of about equal size; resident, or as if the rows came from a file. */
+/* The feed hands out `views` views of about equal size. resident: the rows are in memory; 0: the
+ * feed acts as if they came from a file. */
 static inline void glm_data_cut(struct glm_data *data, int views, int resident)
 {
     data->views = views;
@@ -135,7 +136,8 @@ static inline void glm_data_line(struct glm_data *data, char *at, int zero_based
     data->start[data->rows] = data->entries;
 }
 
-/* Reads a file of folder, .gz by zcat. features: at least so many. 0, or -1 when it is not there. */
+/* Reads a file of the folder; a .gz file goes through zcat. The data has at least `features`
+ * features. Returns 0; -1: the file is absent or has no rows. */
 static inline int glm_data_read(struct glm_data *data, const char *folder, const char *name, int zero_based, uint32_t features)
 {
     char path[1024];

@@ -202,7 +202,8 @@ static double cg_apart(const float *a, const float *b, size_t count)
 
 static float cg_none(int loss) { return loss == GY_GLM_LOGISTIC ? -18.0f : 0.0f; }
 
-/* Two epochs by one warp, or with long rows alone by one block: -1: the device failed, else how far it is from the host. */
+/* Runs two epochs with one warp; long rows run with one block. Returns the largest difference from
+ * the host's result; -1: the device failed. */
 static double cg_epochs(struct cg_ops *o, const struct cg_data *d, const struct gy_glm_problem *p, double damping)
 {
     const size_t weights = d->features + 1, rows = (size_t)d->rows.count;
@@ -248,7 +249,7 @@ static void cg_sequential(struct cg_ops *o)
     }
 }
 
-/* ---- each row once, and its solution: row i has feature i alone, so that order does not matter ---- */
+/* ---- each row once, and its solution. Row i has only feature i: any order is right ---- */
 
 /* |a - b| in units in the last place of size. */
 static int64_t cg_ulps(float a, float b, float size)
@@ -258,8 +259,9 @@ static int64_t cg_ulps(float a, float b, float size)
     return (int64_t)ceil(fabs((double)a - (double)b) / ldexp(1, exponent - 24));
 }
 
-/* The largest number that a step of a dual variable adds up. A GPU fuses products and sums, the host does not:
- * what they differ by is a rounding of this, also where the sum is nearly nothing. */
+/* The largest number that a step of a dual variable adds up. A GPU fuses products and sums, the
+ * host does not. Their results differ by a rounding error of this number, even where the sum is
+ * near 0. */
 static float cg_step_size(float want, float dual, float y, float z)
 {
     return strcmp(cg_device, "emu") == 0 ? fabsf(want) : fmaxf(fmaxf(fabsf(want), fabsf(dual)), fmaxf(fabsf(y), fabsf(z)));

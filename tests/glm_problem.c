@@ -124,7 +124,8 @@ static float gp_entry(struct random_draw *d, int kind)
 static void gp_draw_rows(struct gp_case *c, struct random_draw *d)
 {
     static const int kinds[] = { 15, 15, 15, 55 }, percents[] = { 100, 50, 20, 5 };
-    const int kind = gp_pick(d, kinds, 4), percent = percents[random_below(d, c->rows > 150 ? 2 : 4)]; /* many are for streaming */
+    /* problems of many rows are dense: streaming needs many entries */
+    const int kind = gp_pick(d, kinds, 4), percent = percents[random_below(d, c->rows > 150 ? 2 : 4)];
     for (int e = 0; e < c->rows * c->features; e++)
         c->x[e] = random_percent(d, percent) ? gp_entry(d, kind) : 0;
 }
@@ -247,11 +248,13 @@ static int gp_entries(const struct gp_case *c)
 static void gp_draw_run(struct gp_case *c, struct random_draw *d)
 {
     static const int sources[] = { 20, 8, 72 };
-    const int entries = gp_entries(c), streams = entries > 700 && c->rows > 20; /* a block takes a page of a window's room */
+    /* each block takes at least a page of the window's memory */
+    const int entries = gp_entries(c), streams = entries > 700 && c->rows > 20;
     c->option[GP_SOLVER] = gp_draw_solver(c, d);
     c->option[GP_THREADS] = random_percent(d, 60) ? 1 : 2 + random_below(d, 2);
     c->option[GP_RANKS] = random_percent(d, entries ? 85 : 60) ? 1 : 2;
-    c->option[GP_SOURCE] = c->weighted ? GP_ARRAYS : gp_pick(d, sources, streams ? 3 : 2); /* texts have no weights of rows */
+    /* text files hold no weights of rows */
+    c->option[GP_SOURCE] = c->weighted ? GP_ARRAYS : gp_pick(d, sources, streams ? 3 : 2);
     c->option[GP_BLOCK] = gp_on(c, GP_SOURCE) ? 1 + random_below(d, 1 + c->rows / (streams ? 8 : 3)) : 0;
     c->option[GP_FOLDER] = random_percent(d, c->option[GP_RANKS] > 1 ? 70 : 15);
     c->option[GP_BEFORE] = gp_on(c, GP_FOLDER) && random_percent(d, 20);
@@ -282,7 +285,8 @@ void gp_draw(struct gp_case *c, uint64_t seed)
     gp_draw_penalty(c, &d);
     gp_draw_classes(c, &d);
     gp_draw_run(c, &d);
-    /* the exact optimum of a large problem takes long, where it has edges or several classes at once: most of them are smaller */
+    /* The exact optimum of a large problem takes long if it has edges or several classes at once.
+     * Most of these problems are drawn again, smaller. */
     if ((gp_on(c, GP_L1) || (int)c->option[GP_LOSS] == GYRE_GLM_HINGE || gp_is_softmax(c)) && (int64_t)c->rows * c->features > 3000 && seed % 8 > 0)
         gp_draw(c, seed + 0x100000000u);
 }

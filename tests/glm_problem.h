@@ -27,7 +27,8 @@ struct gp_case {
     float x[GP_ROWS * GP_FEATURES];      /* [rows][features]; 0: no entry, -0: an entry that is 0 */
 };
 
-/* An option's name, its plainest value, and names of its values or NULL. Those of losses are the library's own. */
+/* An option's name, its plainest value, and the names of its values or NULL. The library names the
+ * losses. */
 struct gp_row {
     const char *name;
     double plain;
@@ -37,20 +38,25 @@ extern const struct gp_row gp_rows[GP_OPTIONS];
 int gp_has_words(int option);
 
 void gp_draw(struct gp_case *c, uint64_t seed);
-/* "seed=N" draws, "name=value" sets, "| label*weight id:value ..." is a row. 0; -1: *why says what is wrong. */
+/* Reads a case: "seed=N" draws it, "name=value" sets an option, "| label*weight id:value ..." is a
+ * row. Returns 0; -1: *why says what is wrong. */
 int gp_parse(struct gp_case *c, const char *text, char *why, size_t room);
 void gp_options(const struct gp_case *c, char *text, size_t room); /* that are not plain */
-void gp_print(const struct gp_case *c, char *text, size_t room);   /* all of it, as gp_parse reads it */
+void gp_print(const struct gp_case *c, char *text, size_t room); /* the text that gp_parse reads */
 void gp_svmlight(const struct gp_case *c, FILE *file);
-void gp_command(const struct gp_case *c, char *text, size_t room); /* the arguments of 'gyre glm train' */
+/* the arguments of 'gyre glm train' */
+void gp_command(const struct gp_case *c, char *text, size_t room);
 
 int gp_on(const struct gp_case *c, int option);
 int gp_has(float x);                                               /* there is an entry */
-int gp_classes(const struct gp_case *c, float *label);             /* rising; at most GP_CLASSES are stored */
+/* Counts the classes; label gets their labels in rising order, at most GP_CLASSES of them. More
+ * classes count as GP_CLASSES + 1. */
+int gp_classes(const struct gp_case *c, float *label);
 int gp_models(const struct gp_case *c);                            /* that training makes */
 int gp_is_softmax(const struct gp_case *c);
 
-/* Makes *c smaller as long as fails(user, c) says yes, in at most `tries` calls and so many seconds. Returns the calls. */
+/* Shrinks *c while fails(user, c) is true, in at most `tries` calls and `seconds` seconds. Returns
+ * the number of calls. */
 int gp_shrink(struct gp_case *c, int (*fails)(void *user, const struct gp_case *c), void *user, int tries, double seconds);
 
 #endif

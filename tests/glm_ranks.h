@@ -50,7 +50,8 @@ static inline void gr_rank(int (*fn)(void *user, struct gyre_job *job, int rank)
     _exit(good ? 0 : 1);
 }
 
-/* Runs fn in `ranks` processes, job NULL when there is one. 1: all ended by themselves and fn was not 0 in any of them. */
+/* Runs fn in `ranks` processes; job is NULL when there is one. Returns 1 if every process exited by
+ * itself and fn returned nonzero in each. */
 static inline int gr_run(int ranks, int (*fn)(void *user, struct gyre_job *job, int rank), void *user)
 {
     static int jobs;

@@ -5,7 +5,8 @@
 #include "engine/base/rng.h"
 #include "engine/glm/glm.h"
 
-enum { CG_VALUES = 1, CG_START = 2, CG_SCALE = 4, CG_WEIGHT = 8, CG_LONG = 16, CG_SINGLE = 32 /* row i has feature i alone */ };
+/* CG_SINGLE: row i has only feature i */
+enum { CG_VALUES = 1, CG_START = 2, CG_SCALE = 4, CG_WEIGHT = 8, CG_LONG = 16, CG_SINGLE = 32 };
 
 struct cg_data {
     struct gy_rows rows;
@@ -42,7 +43,8 @@ static int cg_length(int form, int i, int width, uint32_t features)
     return form & CG_START ? (i * 7) % (2 * width) : width;
 }
 
-/* Ids rise: a row takes feature f with the chance that makes `width` of them, lower ones more often. */
+/* Fills row i with rising ids. The ids are spread over `length` equal ranges of the features; low
+ * ids of each range are more frequent. */
 static void cg_row(struct cg_data *d, int form, int i, int length, uint64_t seed)
 {
     const uint32_t begin = d->start[i];

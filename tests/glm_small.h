@@ -50,7 +50,8 @@ static inline void gs_fill(struct glm_data *data, uint64_t number, uint32_t feat
 static inline void gs_labels(struct gs_case *c, uint64_t number, int regression)
 {
     struct glm_data *const data = &c->data;
-    const int weighted = (int)gs_below(number, 10, 3), kind = (int)gs_below(number, 11, 4); /* kind 0: one class, 1: separable */
+    /* kind 0: all labels are equal; 1: the rows are separable */
+    const int weighted = (int)gs_below(number, 10, 3), kind = (int)gs_below(number, 11, 4);
     const float far = powf(10, (float)gs_below(number, 12, 5));
     for (int64_t i = 0; i < data->rows; i++) {
         double score = 0.1;
@@ -96,7 +97,8 @@ static inline void gs_make(struct gs_case *c, uint64_t number, int loss)
 
 struct gs_sums {
     long double primal, dual;
-    long double rough[2]; /* what roundings of 1 relative to each product and sum change P and D by, at most about */
+    /* estimated bound of the change of P and D if each product and sum has a relative error of 1 */
+    long double rough[2];
 };
 
 static inline long double gs_coefficient(int loss, long double y, long double dual, long double c)

@@ -29,7 +29,8 @@ static float gt_factor(const struct gp_case *c, float label, int classes)
     return (float)factor;
 }
 
-/* y and c of a row. Weights are floats, and so is their product with a class's factor, which of several classes only the part's own has. */
+/* Sets y and c of a row. Weights are floats, and so is their product with a class's factor. With
+ * several classes and no softmax, only the part's own class has a factor. */
 static void gt_label(struct gt_problem *t, const struct gp_case *c, int part, int i, const float *label, int classes)
 {
     const float weight = c->weighted ? c->weight[i] : 1.0f;
@@ -49,7 +50,8 @@ static void gt_row(struct gt_problem *t, const struct gp_case *c, int i, int fea
     real sum = 0, *const x = t->x + (size_t)i * (size_t)t->width;
     for (int j = 0; j < features; j++)
         sum += (real)c->x[i * c->features + j] * (real)c->x[i * c->features + j];
-    const float scale = gp_on(c, GP_NORMALIZE) && sum > 0 ? (float)(1 / sqrtl(sum)) : 1.0f; /* the problem has it as a float */
+    /* the solver keeps this scale as a float */
+    const float scale = gp_on(c, GP_NORMALIZE) && sum > 0 ? (float)(1 / sqrtl(sum)) : 1.0f;
     for (int j = 0; j < features; j++)
         x[j] = (real)c->x[i * c->features + j] * (real)scale;
     if (t->width > features)
@@ -198,8 +200,9 @@ static real gt_penalty(const struct gt_problem *t, const real *w)
     return sum;
 }
 
-/* Slopes of scores that are rounded to float make the sum of theta x wrong by so much: with an l2, its square over 2 l2 is lost, else as much as it is above
- * l1. pulled: [width], of one class. */
+/* Scores rounded to float cause slopes that shift the sum of theta x by up to `pulled`. With l2 the
+ * bound loses the square of that over 2 l2; else it loses in proportion to the excess over l1.
+ * pulled: [width], of one class. */
 static real gt_bound_lost(const struct gt_problem *t, const real *pulled, real p)
 {
     real lost = 0, most = 0;
@@ -254,14 +257,16 @@ struct gt_solve {
     const struct gt_problem *t;
     int all;                 /* weights */
     real mu;
-    real *w, *trial, *g, *u; /* g: gradient, then the step; u: what the dual numbers make, sum of theta x */
+    /* g: gradient, then the step; u: sum of theta x over the dual numbers */
+    real *w, *trial, *g, *u;
     real *h;                 /* [all][all], lower triangle */
     double work;             /* multiplications left */
 };
 
 static int gt_is_smooth(const struct gt_problem *t) { return t->loss != GYRE_GLM_HINGE && !(t->l1 > 0); }
 
-/* The dual number is -slope; what the Fenchel-Young inequality leaves of row i. Of a smooth loss nothing. */
+/* The rest of the Fenchel-Young inequality of row i, with the dual number -slope. It is 0 for a
+ * smooth loss. */
 static real gt_row_gap(const struct gt_problem *t, int i, const struct gt_row_value *r, real alpha)
 {
     const real m = t->y[i] * r->z[0];
@@ -281,7 +286,8 @@ static real gt_weight_gap(const struct gt_problem *t, real w, real u, real *exce
     return t->l2 / 2 * w * w + fabsl(w) * (w < 0 ? t->l1 + u : t->l1 - u);
 }
 
-/* How far the free weight can be from where it is: no row's loss exceeds p. moved: how far the others can be. */
+/* Bounds how far the free weight can be from its value, because no row's loss exceeds p. moved: a
+ * bound on the distance of the other weights. */
 static real gt_reach(const struct gt_problem *t, const real *w, real p, real moved)
 {
     real all = 0;
@@ -334,7 +340,8 @@ static real gt_gap(const struct gt_solve *s, const real *w, real p, real row_gap
             if (gt_is_penalised(t, j))
                 gap += gt_weight_gap(t, w[k * t->width + j], s->u[k * t->width + j], &excess);
     if (excess > 0)
-        gap += excess * (t->l1 > 0 ? p / t->l1 : HUGE_VALL); /* |w|_1 at the optimum is at most that */
+        /* |w|_1 at the optimum is at most p / l1 */
+        gap += excess * (t->l1 > 0 ? p / t->l1 : HUGE_VALL);
     return gap + gt_free_gap(s, w, p, gap);
 }
 
@@ -390,7 +397,8 @@ static real gt_smooth(struct gt_solve *s, const real *w, int whole, real *gaps)
     return f;
 }
 
-/* Factors the curvature and solves: g becomes the step, less its sign. A pivot that rounding has eaten stands still. Returns g . step. */
+/* Factors the curvature and solves for the step, which replaces g with its sign reversed. A pivot
+ * lost to rounding leaves its weight in place. Returns g . step. */
 static real gt_step(struct gt_solve *s)
 {
     const int n = s->all;
@@ -403,7 +411,8 @@ static real gt_step(struct gt_solve *s)
             real sum = hj[k];
             for (int m = 0; m < k; m++)
                 sum -= hj[m] * hk[m];
-            hj[k] = k < j ? sum * hk[k] : sum > whole * 4 * GT_UNIT && sum > 0 ? 1 / sqrtl(sum) : 0; /* the diagonal holds reciprocals */
+            /* the diagonal holds reciprocals */
+            hj[k] = k < j ? sum * hk[k] : sum > whole * 4 * GT_UNIT && sum > 0 ? 1 / sqrtl(sum) : 0;
         }
     }
     for (int j = 0; j < n; j++) {
@@ -438,7 +447,8 @@ static int gt_search(struct gt_solve *s, real f, real slope)
     return 0;
 }
 
-/* What has been found at w: P, and P less the gap, are kept where they are better. Returns the gap. */
+/* Keeps P at w as an upper bound, and P less the gap as a lower bound, where they are better.
+ * Returns the gap. */
 static real gt_keep(const struct gt_solve *s, const real *w, real row_gaps, struct gt_optimum *out)
 {
     struct gt_value at;
@@ -449,8 +459,9 @@ static real gt_keep(const struct gt_solve *s, const real *w, real row_gaps, stru
     return gap;
 }
 
-/* Of the hinge loss: the point that the step leads to, with the dual numbers that it foretells. Those of the new scores would have lost their digits, where
- * mu is small; these make the same u as the new weights, to rounding. */
+/* For the hinge loss: evaluates the point of the whole step, with dual numbers extrapolated
+ * linearly. If mu is small, dual numbers computed from new scores lose their digits. The
+ * extrapolated ones yield the same u as the new weights, up to rounding. */
 static void gt_foretell(struct gt_solve *s, struct gt_optimum *out)
 {
     const struct gt_problem *const t = s->t;

@@ -6,12 +6,14 @@
 #define GY_GLM_TRUTH_H
 #include "tests/glm_problem.h"
 
-/* One minimisation: min over w of sum c_i loss(y_i, x_i . w) + l2/2 |w|^2 + l1 |w|_1. Of softmax, w has `classes` vectors. */
+/* One minimisation: min over w of sum c_i loss(y_i, x_i . w) + l2/2 |w|^2 + l1 |w|_1. With softmax
+ * w holds `classes` vectors. */
 struct gt_problem {
-    int loss, rows, width, classes;   /* width: features with the bias; classes: 1 without softmax */
+    int loss, rows, width, classes;   /* width: features and the bias; classes: 1 without softmax */
     int free;                         /* the last weight is not penalised */
     long double l1, l2;
-    long double *x, *y, *c;           /* [rows][width]; y: -1 or 1, the number, or the class; c: 0 or more */
+    /* x: [rows][width]; y: -1 or 1, the regression's target, or the class; c: weights, 0 or more */
+    long double *x, *y, *c;
     int *start, *at;                  /* entries of row i that are not 0: at[start[i]] .. */
 };
 

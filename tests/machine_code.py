@@ -144,7 +144,8 @@ def build(name, gyre, cache, tool):
     """what a build's launches cost: rows of kinds, and sums by op"""
     shapes, code, kinds, sums = geometry(), images(gyre, cache), {}, {}
     for x in launches(gyre, cache):
-        if x["entry"] == "conv_mma_lines" and x["op"] == "conv-wgrad": # forward's copies and rounds weights, too
+        # counted twice: forward copies, too, and rounds weights
+        if x["entry"] == "conv_mma_lines" and x["op"] == "conv-wgrad":
             body = disassemble(tool, code[x["hash"]], x["entry"])[0]
             sums["stem's copies"] = 2 * copy_of_image(body, x)
         if x["layer"] not in shapes:

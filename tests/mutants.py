@@ -18,8 +18,8 @@ import sys
 import time
 
 KEYWORDS = {"if", "for", "while", "switch", "return", "sizeof", "do", "else", "case", "goto", "__builtin_prefetch"}
-LEAST_SECONDS = 20  # what a test may take at least: an endless loop is a failure, a busy machine is none
-SLOWER = 3          # and so many times what it took with counters
+LEAST_SECONDS = 20  # a test may take at least this long: endless loops fail, busy machines do not
+SLOWER = 3          # and this many times its time with counters
 
 # kind, what it looks for, what it puts there; a call is looked at again by call_ends()
 CHANGES = [

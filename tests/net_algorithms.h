@@ -5,7 +5,7 @@
 #define GY_NET_ALGORITHMS_OF_TESTS_H
 #include "net/schedule/algorithms.h"
 
-/* The algorithm of an allreduce with this number, in the order of the table; NULL: there are no more. */
+/* The allreduce algorithm with this number, in the order of the table; NULL: there are no more. */
 static inline const char *net_allreduce(int number)
 {
     size_t count;

@@ -44,7 +44,8 @@ static float case_short(double value)
 
 static void case_fill_param(const struct gy_param *p, struct random_draw *d, float *values)
 {
-    const double spread = sqrt(6.0 / (double)(p->r * p->s * p->c)); /* uniform with He's variance, 2 / inputs */
+    /* uniform with He's variance, 2 / inputs */
+    const double spread = sqrt(6.0 / (double)(p->r * p->s * p->c));
     static const struct { double lo, hi; } range[] = {
         [GY_PARAM_CONV_WEIGHT] = { -1, 1 }, [GY_PARAM_LINEAR_WEIGHT] = { -1, 1 }, [GY_PARAM_CONV_BIAS] = { -0.5, 0.5 },
         [GY_PARAM_LINEAR_BIAS] = { -0.5, 0.5 }, [GY_PARAM_GAMMA] = { 0.5, 1.5 }, [GY_PARAM_BETA] = { -0.5, 0.5 },

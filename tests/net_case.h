@@ -17,7 +17,8 @@ struct net_case {
     int recompute, optimizer, nesterov, decay_all; /* as in struct gyre_config */
     int u8, moved, mixed, targets, unlabelled;     /* of the samples */
     int tight;          /* a smaller block than was measured is refused */
-    int poison;         /* memory of activations holds NaN before each call; else what another batch left */
+    /* 1: memory of activations holds NaN before each call; 0: it holds what another batch left */
+    int poison;
     int accumulate;     /* batches an update: the same one again, with other dropouts */
     int saves;          /* a saved and loaded net goes on to the same bits */
     int infers;         /* a net opened for inference gives the same scores, to the bit */
@@ -48,7 +49,8 @@ struct net_test {
     int64_t count;      /* numbers of an answer */
     double *truth, *noisy;
     double *size;       /* of each part: what rounding errors are measured by */
-    double *noise[2];   /* of f32, bf16: norm of what rounding does to each part; the largest of all draws */
+    /* [f32, bf16][parts]: norm of the rounding error of each part, the largest of all draws */
+    double *noise[2];
     int noise_draws;
     int64_t kinks;      /* places where rounding may turn a decision */
 };
@@ -72,9 +74,10 @@ struct net_run {
 /* answer [t->count]. 0; 1: no fault to plant; -1: something was refused or broke a promise, *why
  * says what. */
 int net_test_run(const struct net_test *t, const struct net_run *run, double *answer, char *why);
-/* How far the answer is from the truth: 1 is as far as rounding may bring it; *why says what is off
- * most. NaN, infinity: it is no number. */
-int net_test_is_ill(const struct net_test *t, int dtype); /* rounding is as large as gradients, nearly all is allowed */
+/* 1: rounding errors are about as large as gradients, so the comparison allows nearly everything */
+int net_test_is_ill(const struct net_test *t, int dtype);
+/* How far the answer is from the truth; 1 is the largest distance that rounding may cause. *why
+ * names the part that is furthest off. The result may be NaN or infinity. */
 double net_test_off(const struct net_test *t, int dtype, const double *answer, char *why);
 /* 0: weights after the update are what the optimiser's rule makes of the answer's gradients; else
  * *why says which is not. */

@@ -25,7 +25,8 @@ static double compare_norm(const double *a, const double *b, int64_t count)
 struct compare_watch {
     const struct truth *t;
     double noise;
-    int nearest; /* values are rounded to the nearest, not at random: numbers that are nearly equal then alike */
+    /* 1: values are rounded to nearest, so nearly equal numbers round alike; 0: at random */
+    int nearest;
     struct random_draw d;
     int back;
     int64_t kinks;
@@ -310,7 +311,8 @@ static double compare_rule(const struct gyre_optimizer *o, int decays, double w,
     const double decay = decays ? (double)o->weight_decay : 0, lr = (double)NET_RATE, mu = (double)o->momentum,
                  v = g + decay * w;
     if (o->kind == GYRE_ADAMW)
-        return w - lr * decay * w - lr * g / (fabs(g) + (double)o->eps); /* the moments' corrections leave g and g^2 */
+        /* the first update: its corrected moments are g and g^2 */
+        return w - lr * decay * w - lr * g / (fabs(g) + (double)o->eps);
     return o->kind == GYRE_LARS || o->kind == GYRE_LARS_UNSCALED ? w - lr * ratio * v : w - lr * (o->nesterov ? v + mu * v : v);
 }
 

@@ -39,7 +39,8 @@ static int64_t local_delay(struct gy_net_local *all)
     return all->delay > 0 ? words[0] % (uint32_t)(all->delay + 1) : 0;
 }
 
-/* A send lies in its receiver's list; who sent it, and from which of the receiver's calls on it may arrive, is in its stamp. */
+/* A send waits in its receiver's list. Its stamp holds the sender and the receiver's call from
+ * which on it may arrive. */
 #define LOCAL_SENDER(request) ((int)((request)->stamp & 0xffff))
 #define LOCAL_TIME(request) ((request)->stamp >> 16)
 
@@ -58,7 +59,8 @@ static int local_post(void *self, struct gy_net_request *request, struct gy_erro
     return dead ? GY_FAIL(err, GY_E_PEER, "rank %d is gone", request->peer) : GY_OK;
 }
 
-/* The first send that this receive waits for, if it has come; earlier messages of the same sender and tag go first by their place. */
+/* Finds the first send that matches this receive, if it has arrived. Earlier messages of the same
+ * sender and tag come first in the list. */
 static struct gy_net_request **local_find(struct local_rank *own, const struct gy_net_request *receive)
 {
     struct gy_net_request **at = &own->sends;

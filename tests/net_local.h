@@ -12,7 +12,8 @@ struct gy_net_local;
 GY_INT int gy_net_local_open(struct gy_net_local **out, int ranks, uint64_t seed, int delay, const struct gy_alloc *alloc,
                              struct gy_error *err);
 GY_INT void gy_net_local_end(struct gy_net_local *local, int rank, struct gy_net_end *out);
-GY_INT void gy_net_local_kill(struct gy_net_local *local, int rank); /* as a process that dies: its peers' requests are lost */
+/* Kills a rank like a process that dies: requests of its peers fail. */
+GY_INT void gy_net_local_kill(struct gy_net_local *local, int rank);
 GY_INT void gy_net_local_close(struct gy_net_local *local);          /* NULL is fine */
 
 #endif

@@ -53,7 +53,8 @@ static void run_config(struct run_net *n)
     memcpy(config->std, n->t->std, sizeof config->std);
 }
 
-#define RUN_SPARE 512 /* of what is measured, for the block's head and alignment: a block without it is too small */
+/* more than the alignment and head of a block: that many bytes fewer are not enough for the net */
+#define RUN_SPARE 512
 
 /* The net opens in a block of the measured bytes, and in none of RUN_SPARE fewer. */
 static int run_open_in_block(struct run_net *n, struct gyre_error *error)

@@ -4,7 +4,8 @@
 #include "tests/net_truth.h"
 #include "engine/base/rng.h"
 
-/* A layer at work: makes its value; or, back, adds its part to gradients of inputs and parameters. */
+/* A layer at work. Forward it computes its value. Backward it adds its part to the gradients of its
+ * inputs and parameters. */
 struct truth_layer {
     const struct gy_node *node;
     const struct gy_geom *g;
@@ -45,7 +46,8 @@ static void truth_input(const struct truth_layer *l)
     }
 }
 
-/* Where weight (r, s, c) stands in a filter of PyTorch's. Of what was flattened, there the channel counts first. */
+/* Finds the place of weight (r, s, c) in PyTorch's filter. PyTorch flattens with the channel as the
+ * slowest dimension. */
 static void truth_filter_places(const struct truth *t, const struct gy_param *p)
 {
     const int64_t pixels = (int64_t)p->flat_h * p->flat_w, deep = p->c / pixels, window = (int64_t)p->r * p->s;
@@ -213,7 +215,8 @@ static int truth_window(const struct truth_layer *l, int64_t at)
     return inside;
 }
 
-/* Of equal largest values the first takes it all. A mean is over the window, or what is inside of the image. */
+/* Among equal maxima the first takes the whole gradient. An average is over the window, or over its
+ * part inside the image. */
 static void truth_pool(const struct truth_layer *l)
 {
     const int64_t *place = l->t->place;
@@ -251,7 +254,8 @@ static void truth_lrn(const struct truth_layer *l)
 
 static int truth_labelled(const struct truth_batch *b, int64_t n) { return b->label ? b->label[n] >= 0 : b->target != NULL; }
 
-/* What class c of sample n should be: mixed with that of a partner that has a label, smoothed in training. */
+/* The target of class c of sample n: mixed with the target of a labelled partner, and smoothed in
+ * training. */
 static double truth_target(const struct truth *t, int64_t n, int64_t c)
 {
     const struct truth_batch *b = t->now;
@@ -262,7 +266,8 @@ static double truth_target(const struct truth *t, int64_t n, int64_t c)
     return (1 - smooth) * (own * mine + (1 - own) * others) + smooth / (double)classes;
 }
 
-/* The gradient is softmax - target of cross-entropy, 2 (output - target) / classes of mse; the mean over labels. */
+/* The gradient is softmax - target for cross-entropy and 2 (output - target) / classes for mse. The
+ * loss is the mean over labelled samples. */
 static void truth_loss(const struct truth_layer *l)
 {
     struct truth *const t = l->t;

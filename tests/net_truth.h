@@ -16,20 +16,23 @@ struct truth_batch {
     const double *x;           /* [count][h][w][c]; bytes are divided by 255 by the caller */
     const int32_t *label;      /* [count], -1: none; NULL: none, but a target counts as a label */
     const double *target;      /* [count][classes], for mse; NULL: 1 at the label, 0 elsewhere */
-    const struct gy_mix *mix;  /* [count]; NULL: samples as they are. Targets are mixed as labels are */
+    /* [count]; NULL: samples are not mixed. Targets are mixed like labels */
+    const struct gy_mix *mix;
     uint64_t seed, step;       /* of dropout: the net's seed, micro-batches before this one */
 };
 
 struct truth {
     const struct gy_graph *graph;
     double mean[4], std[4];    /* of the input, a channel; 0 and 1 */
-    double **param, **grad;    /* of each graph parameter, in PyTorch's layout as gyre_set_tensor takes it: values, gradients */
-    double **value, **dvalue;  /* of each node [count][p][q][k]: output, and the loss's gradient by it */
+    /* values and gradients of each graph parameter, in the PyTorch layout of gyre_set_tensor */
+    double **param, **grad;
+    double **value, **dvalue;  /* [count][p][q][k] of each node: output, and gradient of the loss */
     double *scores;            /* [count][classes]: probabilities, or outputs with mse */
     double *loss;              /* [count]; 0 without a label */
     double mean_loss;          /* over the labelled samples */
     int labelled;
-    /* NULL, or gets each node's value when it is made, its gradient when it is complete; may change them. */
+    /* NULL, or a callback. It gets the values of each node once they are computed, and its gradient
+     * once that is complete. It may change them. */
     void (*seen)(void *user, int node, double *values, int64_t count);
     void *user;
     struct gy_arena arena;
@@ -38,10 +41,11 @@ struct truth {
     int64_t *place;            /* of a filter's or a window's elements */
 };
 
-/* training: batch norms take the batch's statistics, running ones move, dropout works. backward: of such a pass. */
 int truth_open(struct truth *t, const struct gy_graph *graph, int batch); /* 0; -1: out of memory */
 void truth_close(struct truth *t);
+/* training: batch norms use and record the batch's statistics, and dropout works. */
 void truth_forward(struct truth *t, const struct truth_batch *batch, int training);
+/* Gradients of the last forward pass, which must have been a training pass. */
 void truth_backward(struct truth *t);
 
 #endif

@@ -15,8 +15,9 @@
 /* The truth of each op code: the references in double (ref_double.c). */
 const gy_ref_fn *op_truth_table(void);
 
-/* What tensors hold: bell-shaped numbers; one number everywhere; one huge element; denormals; powers of two, whose sums
- * are exact; zeros of both signs; bell-shaped with some X (or DY) that are not numbers. */
+/* What tensors hold, in order: bell-shaped numbers; one number everywhere; one huge element;
+ * denormals; powers of two, whose sums are exact; zeros of both signs; bell-shaped numbers with
+ * some NaN in X or DY. */
 enum op_values { OP_NORMAL, OP_EQUAL, OP_HUGE, OP_TINY, OP_POWERS, OP_ZEROS, OP_VALUES, OP_NAN = OP_VALUES };
 
 #define OP_BIT(role) (1ull << (role))
@@ -42,7 +43,8 @@ struct op_tensor {
     int real;             /* float, bf16 or f16 here, double in the truth */
     int f16;
     unsigned char *raw;   /* guards included */
-    double *truth, *size; /* real only: value; value with all inputs positive (how large the terms are) */
+    /* real only: value; value with all inputs positive, the size of the terms */
+    double *truth, *size;
     void *other;          /* not real: copy for the truth */
 };
 

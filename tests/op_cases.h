@@ -56,7 +56,8 @@ static const struct op_conv_shape op_conv_shapes[] = {
     { 2, 9, 9, 64, 64, 5, 5, 2, 2, 1, 64 },   { 4, 28, 28, 16, 16, 3, 3, 1, 1, 1, 1 },
     { 2, 56, 56, 3, 32, 7, 7, 2, 3, 1, 1 },   { 2, 40, 40, 64, 16, 1, 1, 1, 0, 1, 1 },
     { 2, 8, 8, 64, 72, 3, 3, 2, 1, 1, 1 },    { 1, 8, 10, 72, 64, 5, 5, 2, 2, 1, 1 },
-    { 2, 16, 17, 8, 64, 3, 3, 1, 1, 1, 1 },   { 7, 13, 13, 40, 36, 3, 3, 1, 1, 1, 1 }, /* the last ones: images together */
+    /* from here on: Winograd tiles span several images */
+    { 2, 16, 17, 8, 64, 3, 3, 1, 1, 1, 1 },   { 7, 13, 13, 40, 36, 3, 3, 1, 1, 1, 1 },
     { 15, 6, 6, 33, 64, 3, 3, 1, 1, 1, 1 },   { 4, 7, 6, 32, 40, 3, 3, 1, 2, 1, 1 },
     { 12, 9, 7, 32, 32, 3, 3, 1, 0, 1, 1 },   { 2, 14, 14, 256, 40, 3, 3, 1, 1, 1, 1 },
     { 3, 14, 13, 34, 257, 3, 3, 1, 1, 1, 1 }, { 1, 7, 17, 140, 33, 3, 3, 1, 0, 1, 1 },
@@ -66,9 +67,11 @@ static const struct op_conv_shape op_conv_shapes[] = {
     { 3, 12, 9, 64, 32, 5, 5, 1, 0, 1, 1 },   { 6, 7, 6, 40, 36, 5, 5, 1, 2, 1, 1 },
     { 1, 4, 4, 130, 32, 5, 5, 1, 2, 1, 1 },   { 1, 19, 17, 48, 70, 5, 5, 1, 2, 1, 1 },
     { 1, 9, 9, 64, 64, 5, 5, 1, 2, 1, 2 },    { 5, 15, 14, 33, 36, 5, 5, 1, 2, 1, 1 },
-    { 2, 28, 27, 128, 40, 3, 3, 2, 1, 1, 1 }, { 3, 27, 28, 34, 130, 3, 3, 2, 1, 1, 1 }, /* stride two */
+    /* stride two */
+    { 2, 28, 27, 128, 40, 3, 3, 2, 1, 1, 1 }, { 3, 27, 28, 34, 130, 3, 3, 2, 1, 1, 1 },
     { 2, 30, 29, 3, 64, 7, 7, 2, 3, 1, 1 }, /* output channels in vectors */
-    { 2, 57, 63, 3, 70, 7, 7, 2, 3, 1, 1 },   { 1, 33, 300, 4, 36, 7, 7, 2, 3, 1, 1 }, { 5, 33, 31, 1, 64, 7, 7, 2, 3, 1, 1 }, /* phases */
+    /* stride two in phases */
+    { 2, 57, 63, 3, 70, 7, 7, 2, 3, 1, 1 },   { 1, 33, 300, 4, 36, 7, 7, 2, 3, 1, 1 }, { 5, 33, 31, 1, 64, 7, 7, 2, 3, 1, 1 },
 };
 
 static struct gy_geom op_conv_geom(const struct op_conv_shape *x)
@@ -140,8 +143,9 @@ static void op_add_convs_of(struct op_cases *all, const struct gy_geom *g, int v
     op_add_case(all, &c);
 }
 
-/* Of so many tiles that Winograd cuts them into several blocks and transforms the filters once for all: such of which a block has whole images because of
- * the statistics, and windows of 5x5. */
+/* Shapes with so many tiles that Winograd cuts them into several blocks and transforms the filters
+ * once for all. With statistics a block of the first has whole images; the second has 5x5
+ * filters. */
 static const struct op_conv_shape op_block_shapes[] = { { 14, 15, 14, 33, 32, 3, 3, 1, 1, 1, 1 }, { 8, 16, 16, 33, 32, 5, 5, 1, 2, 1, 1 } };
 
 static void op_add_blocks(struct op_cases *all)
@@ -293,8 +297,8 @@ static void op_add_flat(struct op_cases *all, const struct gy_geom *g, int value
     }
 }
 
-/* Forward ops, and the gradients of convolution, with values that are not numbers: they stay, and reach only what they
- * must. */
+/* Forward ops and the gradients of convolution with NaN inputs. NaN must persist, and reach only
+ * the outputs that depend on them. */
 static void op_add_nans(struct op_cases *all)
 {
     static const int flat[] = { GY_OP_BN_APPLY, GY_OP_ACT, GY_OP_ADD };
@@ -444,8 +448,8 @@ static void op_add_updates(struct op_cases *all)
     }
 }
 
-/* Layers of real nets, for speed: the stem, the four stages and the classifier of ResNet, of CIFAR's ResNet, of a
- * depthwise net. */
+/* Layers of real nets, for speed: the stem, four stages and classifier of ResNet, and layers of
+ * CIFAR's ResNet and of a depthwise net. */
 static void op_bench_make(struct op_cases *all)
 {
     static const struct op_conv_shape convs[] = {

@@ -18,9 +18,11 @@
 #define COVER_CLASSES 6
 #define COVER_WAYS 4096
 #define COVER_KERNELS 256
-#define COVER_WORK 3000000 /* multiplications of a case that is chosen gladly; 100 times fewer are too few */
+/* multiplications: a larger case scores lowest, one below a hundredth of this scores less */
+#define COVER_WORK 3000000
 
-/* The emulator can be any architecture. A row's other cases run on the first of these that it is for; 120: newer than every row. */
+/* Compute capabilities that the emulator acts as; it can be any. The other cases of a row run on
+ * the first of these that the row supports. 120 is newer than every row. */
 static const int cover_archs[COVER_CLASSES] = { 80, 90, 75, 70, 60, 120 };
 
 struct cover_pick {
@@ -117,7 +119,8 @@ static void cover_add_text(char *text, size_t room, const char *format, ...)
     va_end(arguments);
 }
 
-/* What makes one compiled text another program: its kernels, and the macros that choose between pieces of code. */
+/* What tells one compiled program from another: its kernels, and the macros that select pieces of
+ * code. */
 static void cover_way_text(const struct gy_cuda_cut *cut, char *text, size_t room)
 {
     static const char *const macros[] = { "GY_VEC", "GY_PER", "GY_TILED", "GY_LINES", "GY_STAGES", "GY_BM", "GY_BN", "GY_BLOCKS" };
@@ -141,7 +144,8 @@ static struct cover_way *cover_way_of(int row, const struct gy_cuda_cut *cut)
     for (; cover.slot[at]; at = (at + 1) % GY_COUNT(cover.slot))
         if (cover.way[cover.slot[at] - 1].hash == hash)
             return &cover.way[cover.slot[at] - 1];
-    if (cover.ways + 1 < COVER_WAYS) /* the last one is for all that have no room; the test says so */
+    /* the last entry serves all ways that find no room; the test reports it */
+    if (cover.ways + 1 < COVER_WAYS)
         cover.slot[at] = ++cover.ways;
     struct cover_way *way = &cover.way[cover.ways - 1];
     *way = (struct cover_way){ .hash = hash, .row = row, .class = -1, .pick = { -1, -1 } };
@@ -229,7 +233,8 @@ static void cover_choose(const struct op_cases *cases, const struct gy_cuda_devi
     }
 }
 
-/* Is case number `which` the one that executes the row with its type here, or its way to cut? every 0: for the best of its types. */
+/* Is case number `which` the chosen one for this row, class and type, or for its way to cut? every
+ * 0: only the best of the row's types counts. */
 static int cover_is_chosen(int which, int row, const struct gy_op *op, const struct gy_cuda_device *d, int class, int every)
 {
     struct gy_cuda_cut cut;
@@ -262,7 +267,8 @@ static void cover_note(const struct gy_op *op, const struct gy_cuda_plan *plan, 
 
 static const char *const cover_types[GY_DTYPES] = { "f32", "bf16", "f16" };
 
-/* A line for a row: where it ran how often. Returns how many cells it serves, and in *ran those that ran. */
+/* Prints a line for a row: where it ran, and how often. Returns how many cells the row serves; *ran
+ * gets how many of them ran. */
 static int cover_print_row(int row, int classes, const int *archs, int *ran)
 {
     int served = 0, wrong = 0;
@@ -332,7 +338,8 @@ static void cover_check_kernels(int every)
     printf("%d of %d kernels ran\n", ran, cover.kernels);
 }
 
-/* Words of several threads that the emulator has carried out; those of the matrix units must have been. */
+/* Lists how often the emulator executed each instruction that involves several threads.
+ * Instructions of the matrix units must have run. */
 static void cover_check_words(void *library)
 {
     const char *(*word)(int, unsigned long long *) = NULL;

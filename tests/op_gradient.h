@@ -10,7 +10,8 @@
 #define GRAD_STEP 1e-5
 #define GRAD_SAMPLES 24 /* elements looked at, a tensor */
 
-/* One chain: up to three forward ops in a row, then up to two backward ops; roles are shared by all. */
+/* One chain: up to three forward ops in a row, then up to two backward ops. All of them share the
+ * roles. */
 struct grad_chain {
     int forward[3], backward[2]; /* op codes, -1: none */
     struct {
@@ -105,7 +106,8 @@ static void grad_make(const struct grad_chain *c, struct grad_memory *m, int abs
     for (int64_t i = 0; i < m->count[GY_Y]; i++)
         m->projection[i] = i < m->count[GY_Y] / c->geom.n * (c->geom.n - absent) ? (double)gy_rng_normal(4, 60, 3, (uint64_t)i) : 0;
     for (int64_t i = 0; i < c->geom.n; i++) {
-        m->label[i] = i == 2 ? -1 : (int32_t)(i % c->geom.c); /* a sample without a label, which is the partner of another */
+        /* sample 2 has no label, and is the partner of another sample */
+        m->label[i] = i == 2 ? -1 : (int32_t)(i % c->geom.c);
         m->mix[i] = (struct gy_mix){ .partner = (int32_t)((i + 1) % c->geom.n), .inside = 0.4f, .label = 0.7f };
     }
 }
@@ -136,7 +138,8 @@ static void grad_check_pair(const struct grad_chain *c, struct grad_memory *m, i
     int wrong = 0;
     if (!kept)
         return;
-    memcpy(kept, m->at[gradient], (size_t)count * sizeof *kept); /* running the forward ops again must not matter */
+    /* the forward ops run again below, so the gradient is copied */
+    memcpy(kept, m->at[gradient], (size_t)count * sizeof *kept);
     rms = op_rms(kept, count);
     for (int64_t i = 0; i < GRAD_SAMPLES && i < count; i++) {
         const int64_t at = count <= GRAD_SAMPLES ? i : i * (count - 1) / (GRAD_SAMPLES - 1);
@@ -290,7 +293,8 @@ static const struct grad_chain grad_chains[] = {
       1 },
 };
 
-/* Every activation: alone, behind a sum, behind a batch norm with and without a residual, of all samples and of all but one. */
+/* Every activation: alone, after a sum, and after a batch norm with and without a residual. Batches
+ * have all samples, or all but one. */
 static void grad_activations(int act)
 {
     const struct gy_geom g = GRAD_GEOM(3, 4, 3, 5, 4, 3, 5, 1, 1, 1, 0, 1, 1);

@@ -21,7 +21,8 @@ static int op_has_half(int code)
 static void op_add_halves(struct op_cases *all)
 {
     const int count = all->count;
-    int met[GY_OP_CODES] = { 0 }; /* of a code: neighbours in the table differ by their place in it */
+    /* cases of each code so far; every n-th case of a code is added in bf16 */
+    int met[GY_OP_CODES] = { 0 };
     for (int i = 0; i < count; i++) {
         struct op_case c = all->list[i];
         c.dtype = GY_BF16;

@@ -5,7 +5,8 @@
 #define GY_OP_RUN_H
 #include "tests/op_check.h"
 
-/* Faults of the results (one element of one output), then faults of the work (the kernel is given another op). */
+/* Faults of the results spoil one element of one output. Faults of the work, from
+ * OP_FAULT_ACCUMULATE on, give the kernel another op. */
 enum op_fault {
     OP_FAULT_NONE,
     OP_FAULT_VALUE,
@@ -77,8 +78,8 @@ static int op_zero(struct gy_op *op, int constant)
     return was;
 }
 
-/* Makes op another one, as a kernel does that forgets something. Returns 0 where that changes nothing. u: uniform to
- * use. */
+/* Changes op as a kernel would that forgets something. Returns 0 where the change has no effect. u:
+ * memory for a changed copy of the uniform. */
 static int op_plant_work(struct gy_op *op, struct gy_uniform *u, int fault)
 {
     const int was = op->u->accumulate, conv = op->code == GY_OP_CONV,
@@ -121,7 +122,8 @@ static int op_plant_work(struct gy_op *op, struct gy_uniform *u, int fault)
     }
 }
 
-/* Spoils what the kernel left: output number `which` of the case, or the first input. Returns 0 when there is none. */
+/* Spoils what the kernel left in output number `which` of the case, or in its first input. Returns
+ * 0 when there is no such tensor. */
 static int op_plant_result(const struct op_case *c, struct op_memory *m, int fault, int which)
 {
     for (int role = 0; role < GY_ROLES; role++) {
@@ -150,7 +152,8 @@ static int op_plant_result(const struct op_case *c, struct op_memory *m, int fau
     return 0;
 }
 
-/* Prepares without addresses and runs; the scratch starts as NaNs and may not be left. Returns a status. */
+/* Prepares the op without addresses, then runs it. The scratch starts as NaN; bytes around it must
+ * stay as they are. Returns a status. */
 static int op_execute(const struct op_device *d, struct gy_op *op)
 {
     struct gy_error err = { 0 };
@@ -194,7 +197,8 @@ static void op_truth(const struct op_case *c, struct op_memory *m)
         op_truth_table()[c->code](&size);
 }
 
-/* Number of wrong elements of a case. With a fault: of output `which`; -1 when the case does not have it. */
+/* Number of wrong elements of a case, with a fault in output `which` if there is one; -1: the case
+ * does not have that fault. */
 static int op_run_fault(const struct op_device *d, const struct op_case *c, uint64_t seed, int which)
 {
     struct op_memory m;
@@ -212,8 +216,8 @@ static int op_run_fault(const struct op_device *d, const struct op_case *c, uint
     return wrong;
 }
 
-/* The case with output `pair` of the op's in-place list written over its input. Wrong elements; -1: there is no such
- * pair. */
+/* Runs the case with output `pair` of the op's in-place list written over its input. Returns the
+ * number of wrong elements; -1: there is no such pair. */
 static int op_run_in_place(const struct op_device *d, const struct op_case *c, int pair, uint64_t seed)
 {
     const int out = gy_op_row(c->code)->in_place[pair].out, in = out < 0 ? -1 : gy_op_row(c->code)->in_place[pair].in;

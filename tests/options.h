@@ -17,12 +17,14 @@
 #define OPT_PARAMETERS 1024
 #define OPT_TEXT 1024
 
-enum opt_labels { OPT_LABELS_ALL, OPT_LABELS_SOME, OPT_LABELS_FEW, OPT_LABELS_NONE /* in every other step */ };
+/* OPT_LABELS_NONE: every other step has no labels */
+enum opt_labels { OPT_LABELS_ALL, OPT_LABELS_SOME, OPT_LABELS_FEW, OPT_LABELS_NONE };
 enum opt_brief { OPT_FULL, OPT_BRIEF /* two of three batches */, OPT_SINGLE /* one sample */ };
 enum opt_mix { OPT_MIX_NONE, OPT_MIX_UP, OPT_MIX_CUT, OPT_MIX_MOVE, OPT_MIX_FLIP, OPT_MIX_ALL };
 enum opt_between { OPT_BETWEEN_NONE, OPT_BETWEEN_GRADIENT, OPT_BETWEEN_FIND, OPT_BETWEEN_SET, OPT_BETWEEN_EXPORT };
 
-/* One combination. What is no option of the library says how batches are made and what is called. */
+/* One combination. Members that are no option of the library say how batches are made and which
+ * calls are made. */
 struct opt_case {
     struct gyre_config config; /* net points to text */
     uint64_t seed;             /* of the samples */
@@ -41,21 +43,29 @@ struct opt_row {
     double value[OPT_VALUES];
     int count;
     const char *word[OPT_VALUES];   /* names of the values; NULL: numbers */
-    const char *needs;              /* "name=value ...": without them the option says nothing; NULL */
+    /* "name=value ...": options without which this one has no effect; NULL: none */
+    const char *needs;
     int alike;                      /* bits of a training do not depend on it */
 };
 
 extern const struct opt_row opt_rows[];
 extern const int opt_row_count;
-int opt_row_named(const char *name);                                  /* its index; -1: there is none */
+/* index of the row; -1: there is none */
+int opt_row_named(const char *name);
 const char *opt_value_name(int row, int value, char *buf, size_t room);
-void opt_draw(struct opt_case *c, uint64_t number);                   /* the combination of that number */
-void opt_plain(struct opt_case *c, uint64_t number);                  /* all defaults; samples of that number */
-int opt_set(struct opt_case *c, const char *text);                    /* "name=value ..."; 0; -1: not in the table */
-void opt_make(struct opt_case *c);                                    /* c->config and the rest from c->pick */
-void opt_print(const struct opt_case *c, char *buf, size_t room);     /* what is not at its default */
+/* the combination of that number */
+void opt_draw(struct opt_case *c, uint64_t number);
+/* all defaults; samples of that number */
+void opt_plain(struct opt_case *c, uint64_t number);
+/* text: "name=value ...". 0; -1: it is not in the table */
+int opt_set(struct opt_case *c, const char *text);
+/* makes c->config and the rest from c->pick */
+void opt_make(struct opt_case *c);
+/* the options that are not at their default */
+void opt_print(const struct opt_case *c, char *buf, size_t room);
 
-/* Why the library must refuse a combination; NULL: it may not. at_step: gyre_open takes it, gyre_step does not. */
+/* A reason why the library must refuse a combination. at_step: gyre_open accepts it, gyre_step does
+ * not. */
 struct opt_refusal {
     int (*when)(const struct opt_case *c);
     int status, at_step;
@@ -81,13 +91,15 @@ int opt_is_bad(const struct opt_case *c, int step); /* the loss of that step is 
 
 struct opt_step {
     int status, eval_status, probe_status, scores_status;
-    char text[480], said[480];      /* gyre_last_error's, of gyre_step and of calls behind it, when a status is not GYRE_OK */
+    /* gyre_last_error when a status is not GYRE_OK: after gyre_step; after the calls behind it */
+    char text[480], said[480];
     struct gyre_result result, eval, probe;
     float scores[OPT_SAMPLES * OPT_CLASSES], each[OPT_SAMPLES], predicted[OPT_BATCH * OPT_CLASSES];
     int32_t rank[OPT_SAMPLES];
     float values[OPT_FLOATS];       /* tensors of all kinds, one after the other */
     float gradient[OPT_PARAMETERS]; /* of gyre_gradient */
-    char resumed[200];              /* what does not agree: the resumed net, or two calls; empty: all does */
+    /* what differs: the resumed net, or two calls that must agree; empty: nothing */
+    char resumed[200];
 };
 struct opt_left {
     int status;
@@ -106,21 +118,25 @@ int opt_has(const struct gyre_config *config, int kind, int trained);
  * had. */
 int64_t opt_dump(struct gyre_net *net, const struct gyre_config *config, int from, int to,
                  float *values, int64_t room);
-/* All ranks, each in a process. 1: every process ended by itself. folder: for checkpoints. left: [OPT_RANKS], shared. */
+/* Runs all ranks, each in a process. folder: for checkpoints. left: [OPT_RANKS], in shared memory.
+ * Returns 1 if every process exited by itself. */
 int opt_run(const struct opt_case *c, const char *folder, struct opt_left *left);
 
 /* ---- how it fared ---- */
 
 struct opt_verdict {
     int refused, wrong;
-    int64_t numbers, tight; /* held against the truth; of these, within a ten thousandth of their tensor's largest */
+    /* compared with the truth; of these, held to a ten thousandth of their tensor's maximum */
+    int64_t numbers, tight;
     double worst;           /* the largest ratio of a difference to what it may be */
     char what[600];         /* what is wrong first; or where the worst is */
 };
-void opt_says(struct opt_verdict *v, int step, int rank, const char *what, const char *text); /* something is wrong */
+/* records that something is wrong */
+void opt_says(struct opt_verdict *v, int step, int rank, const char *what, const char *text);
 /* What the ranks left beside what they should have left; fault: enum train_fault, of the truth. */
 void opt_judge_all(const struct opt_case *c, const struct opt_left *left, int fault, struct opt_verdict *v);
-/* A combination that must be refused: by every rank, with a sentence that says why. 0: it must not. */
+/* Judges a combination that every rank must refuse, with a sentence that says why. Returns 0 if it
+ * need not be refused. */
 int opt_judge_refusal(const struct opt_case *c, const struct opt_left *left, struct opt_verdict *v);
 
 #endif

@@ -107,8 +107,8 @@ static void opt_judge_vector(struct opt_judge *j, int step, int rank, int kind, 
     }
 }
 
-/* Gradients are means over samples: of this rank alone, of all behind an update. With sync_bn the truth knows their sum over
- * ranks alone. */
+/* Gradients are means over samples: of this rank before an update, of all ranks after it. With
+ * sync_bn the truth knows only their sum over ranks. */
 static void opt_judge_gradient(struct opt_judge *j, int step, int rank, int kind, int param, int64_t at, int summed)
 {
     const int together = summed || j->c->config.sync_bn, from = together ? 0 : rank, to = together ? j->c->ranks : rank + 1;
@@ -129,7 +129,8 @@ static void opt_judge_gradient(struct opt_judge *j, int step, int rank, int kind
     }
 }
 
-/* With sync_bn a rank without labels has a part in the others' gradients, but it is the mean of nothing. */
+/* With sync_bn a rank without labels contributes to the gradients of others, but has no mean of its
+ * own. */
 static int opt_has_mean(const struct opt_judge *j, int kind, int summed)
 {
     int all = 1;
@@ -149,7 +150,8 @@ static void opt_judge_gradients(struct opt_judge *j, int step, int rank, int kin
     }
 }
 
-/* All tensors of a rank: held against the truth, which then goes on from them. first: only taken. */
+/* Compares all tensors of a rank with the truth and returns their floats. first: the initial
+ * weights are not compared. */
 static int64_t opt_judge_tensors(struct opt_judge *j, int step, int rank, const float *got, int first)
 {
     int64_t at = 0;
@@ -265,7 +267,8 @@ static void opt_judge_good(struct opt_judge *j, int step)
         opt_adopt(j, r, j->left[r].step[step].values);
 }
 
-/* Weights and what belongs to them are the same on all ranks; with shards or sync_bn running statistics, too. */
+/* Weights and the optimizer's tensors are equal on all ranks. With shards or sync_bn running
+ * statistics are equal, too. */
 static void opt_judge_ranks(struct opt_judge *j, int step)
 {
     const int common = j->c->config.shards > 0 || j->c->config.sync_bn;

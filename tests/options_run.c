@@ -28,7 +28,8 @@ static int opt_below(const struct opt_case *c, int kind, int step, int sample, i
 
 int opt_is_bad(const struct opt_case *c, int step) { return c->bad == step + 1; }
 
-/* Samples of a batch. Shards, and norms of all ranks, refuse what is not full: each time, and on every rank. */
+/* Samples of a batch. Shards, and norms over all ranks, refuse a batch that is not full, each time
+ * and on every rank. */
 static int opt_count(const struct opt_case *c, int kind, int step, int rank)
 {
     const int own = c->config.shards > 0 && kind != OPT_EVAL ? c->config.shards / c->ranks * OPT_BATCH : OPT_BATCH;
@@ -96,7 +97,8 @@ void opt_batch(const struct opt_case *c, const struct gyre_shape *shape, int kin
     const int bad = kind == OPT_TRAIN && opt_is_bad(c, step) && rank == (c->config.shards > 0 ? 0 : c->ranks - 1);
     const int pixels = shape->h * shape->w * shape->c;
     for (int i = 0; i < pixels && bad; i++)
-        d->x[(count - 1) * pixels + i] = NAN; /* of a whole sample: wherever it is moved; the last: a brief batch does not overwrite it */
+        /* a whole sample, wherever it is moved; the last one, which a brief batch keeps */
+        d->x[(count - 1) * pixels + i] = NAN;
 }
 
 /* ---- what a net holds ---- */
@@ -140,7 +142,8 @@ struct opt_net {
     struct gyre_net *net, *resumed; /* undisturbed; and opened anew for every step, or NULL */
     struct gyre_shape shape;
     int rank, calls;                /* calls: steps that went through */
-    char own[300], common[300], exported[300]; /* files: checkpoints of this rank and of rank 0; weights */
+    /* files: checkpoints of this rank and of rank 0; exported weights */
+    char own[300], common[300], exported[300];
 };
 
 static int opt_open(const struct opt_net *n, struct gyre_net **net, struct opt_left *left)
@@ -193,7 +196,8 @@ static int opt_set_again(struct gyre_net *net)
     return gyre_get_tensor(net, info.name, values, info.count) == GYRE_OK ? gyre_set_tensor(net, info.name, values, info.count) : GYRE_E_BUG;
 }
 
-/* What a caller may ask for between two steps. None of it may change the training, but what is set. */
+/* What a caller may ask for between two steps. Nothing of it may change the training, except values
+ * that are set. */
 static void opt_between(const struct opt_net *n, int step, struct opt_step *s)
 {
     static struct opt_data d;
@@ -271,7 +275,8 @@ static void opt_reopen(struct opt_net *n, struct opt_step *s, struct opt_left *l
         opt_resumed_failed(n->resumed, "save", s);
     if (waits || s->resumed[0])
         return;
-    if (n->config.job && gyre_job_sum(n->config.job, &all, 1, &error) != GYRE_OK) /* all have saved */
+    /* waits until all ranks have saved */
+    if (n->config.job && gyre_job_sum(n->config.job, &all, 1, &error) != GYRE_OK)
         snprintf(s->resumed, sizeof s->resumed, "sum: %.150s", error.text);
     gyre_close(n->resumed);
     n->resumed = NULL;
@@ -279,7 +284,8 @@ static void opt_reopen(struct opt_net *n, struct opt_step *s, struct opt_left *l
         opt_resumed_failed(n->resumed, "load", s);
 }
 
-/* A net for evaluation alone predicts from the file what the training net did: also from averages. */
+/* A net for inference loads the file and must predict what the training net did, also from
+ * averages. */
 static void opt_infer(const struct opt_net *n, struct opt_step *s, struct opt_left *left)
 {
     static struct opt_data d;

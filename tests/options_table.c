@@ -6,7 +6,8 @@
 
 enum opt_type { OPT_INT, OPT_FLOAT, OPT_INT64, OPT_SIZE, OPT_SEED };
 
-/* Parts of nets. Curves without kinks, but for one with relu, which most nets have. All score 7 classes. */
+/* Bodies of nets. All but one have only smooth activations; that one has relu, as most nets do. All
+ * score 7 classes. */
 static const char *const opt_bodies[] = {
     "input 4x4x2\n",
     "input 5x5x2\nconv 4 3x3 bias\ntanh\navgpool 2x2\n",
@@ -179,7 +180,8 @@ void opt_plain(struct opt_case *c, uint64_t number)
     c->resume = 1;
 }
 
-/* Each value has its turn; two to eight others come by chance, on a net and a number of ranks by chance. */
+/* Each value has its turn. Two to eight other values are drawn, and so are the net and the number
+ * of ranks. */
 void opt_draw(struct opt_case *c, uint64_t number)
 {
     opt_plain(c, number);

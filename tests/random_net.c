@@ -134,7 +134,8 @@ static int rnet_conv_wild(struct rnet *g, int v)
     a.pad_h = random_percent(d, 60) ? a.dil_h * (a.r - 1) / 2 : random_below(d, 3);
     a.pad_w = random_percent(d, 60) ? a.dil_w * (a.s - 1) / 2 : random_below(d, 3);
     if (random_percent(d, 25)) {
-        a.groups = random_percent(d, 60) ? in->c : 2; /* depthwise, with one or two filters a channel */
+        /* depthwise, with one to three filters a channel; or two groups */
+        a.groups = random_percent(d, 60) ? in->c : 2;
         k = a.groups * (1 + random_below(d, 3));
     }
     return rnet_conv(g, v, k, a);
@@ -306,7 +307,8 @@ static int rnet_twins(struct rnet *g, int v)
     return rnet_then(g, rnet_or(sum, b), 60, rnet_act);
 }
 
-/* Two convolutions, then their norms, then the sum: what is added is made between a convolution and its norm. */
+/* Two convolutions, their norms, then the sum. One operand of the sum is made between the other's
+ * convolution and its norm. */
 static int rnet_crossed(struct rnet *g, int v)
 {
     const int k = rnet_channels(g), a = rnet_or(rnet_conv_plain(g, v, k), v), b = rnet_or(rnet_conv_plain(g, v, k), v);

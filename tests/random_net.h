@@ -7,7 +7,8 @@
 #include "engine/text/graph.h"
 
 #define RANDOM_TEXT 8192
-#define RANDOM_NORM_LEAST 6 /* values that a batch norm's statistics are of, at least: fewer say nothing */
+/* A batch norm's statistics have at least this many values; fewer say nothing. */
+#define RANDOM_NORM_LEAST 6
 
 /* SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
  * 2014). */

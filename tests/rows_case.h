@@ -66,7 +66,8 @@ static inline int txt_convert(struct gy_blocks **out, const struct gy_convert_co
                               struct gy_convert_report *report)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    unsigned char *exact = malloc(count ? count : 1); /* so that a checker sees a read beyond the end */
+    /* exact size, so that a sanitizer sees a read beyond the end */
+    unsigned char *exact = malloc(count ? count : 1);
     if (count > 0)
         memcpy(exact, text, count);
     const struct gy_rows_bytes bytes = { "text", exact, count };

@@ -71,7 +71,8 @@ case $extent in
 quick) tests="t_engine t_net" ;;
 *) tests=$(for t in "$DIR"/tests/t_*; do [ ! -x "$t" ] || basename "$t"; done) ;;
 esac
-# replaces TEST: it has a function in place of the library's own, which an archive allows and one object does not
+# replaces TEST: it has a function in place of the library's. An archive allows that, one object
+# does not.
 functions() { nm -g "$1" | awk '$2 == "T" { print $3 }' | sort; }
 functions "$folder/all.o" >"$folder/functions"
 replaces() { [ -f "$DIR/obj/tests/$1.o" ] && functions "$DIR/obj/tests/$1.o" | comm -12 - "$folder/functions" | grep -q .; }

@@ -97,7 +97,8 @@ moment()
     process=$(echo "$all" | awk -v rank="$victim" '$1 == rank { print $2 }')
     others=$(echo "$all" | awk -v rank="$victim" '$1 != rank { print $2 }')
     amid=0
-    [ -z "$(newest "$folder" 2>/dev/null)" ] || [ -e "$folder/$last" ] || amid=1 # between the first checkpoint and the last
+    # 1: between the first checkpoint and the last
+    [ -z "$(newest "$folder" 2>/dev/null)" ] || [ -e "$folder/$last" ] || amid=1
     hit=0
     [ -z "$process" ] || ! kill "-$signal" "$process" 2>/dev/null || hit=1
     began=$(date +%s%N)

@@ -43,8 +43,9 @@ train() # train FOLDER OPTIONS...
 exec_or_run() { $RUN "$@"; }
 RUN=
 
-# A scenario: NAME_prepare FOLDER, NAME_run FOLDER (through $RUN), NAME_whole FOLDER: the result is there and right, NAME_sound FOLDER: nothing is lost and
-# nothing half written, NAME_again FOLDER: what a person does next, without a fault.
+# A scenario has these functions, each with a FOLDER. NAME_prepare. NAME_run: runs through $RUN.
+# NAME_whole: the result is there and right. NAME_sound: nothing is lost and nothing half written.
+# NAME_again: what a person does next, without a fault.
 parts= # may: a killed process has left them
 no_parts()
 {
@@ -52,7 +53,8 @@ no_parts()
         problem "left over: $(cd "$1" && echo ./*.part*)"
     fi
 }
-# same_net FILE WANT: the same tensors, in a file that is read; one of a run that was ended between two rows has other sums for the next row
+# same_net FILE WANT: the same tensors, in a file that can be read. A run that was ended between two
+# rows has other sums for the next row.
 same_net()
 {
     tail -c "$tensors" "$1" >"$TMP/tensors.got"
@@ -223,7 +225,8 @@ pack_prepare "$TMP/planted" && head -c 900 "$TMP/new.gyr" >"$TMP/planted/data.gy
 planted pack 'half a packed file'
 
 # ---- the n-th system call
-# calls of a run, an error each; strict: what then goes well has not looked. An interruption is nobody's business.
+# Calls of a run, each with an error. strict: a run that succeeds in spite of it has not checked. An
+# interruption (EINTR) must not matter.
 cat >"$TMP/kinds" <<'END'
 write ENOSPC strict
 write EIO strict
@@ -255,7 +258,8 @@ close EIO any
 ?clone,?clone3 EAGAIN any
 sched_getaffinity EINVAL any
 END
-# call_count SCENARIO CALLS: sets count, the most that a thread of an undisturbed run makes, and loading, those of them before the command's first own act
+# call_count SCENARIO CALLS: sets count, the most calls that a thread of an undisturbed run makes.
+# loading is the number of them before the command's own first act.
 call_count()
 {
     strace -qq -o "$TMP/calls" -e "trace=$2,fcntl" "$GYRE" --version >/dev/null 2>&1

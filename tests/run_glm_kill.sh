@@ -31,7 +31,8 @@ expect 0 train "$TMP/whole"
 whole=$(field "$out" objective)
 says "$out" '"why":"gap"'
 
-# killed FOLDER KILLS OPTIONS...: the command COMMAND... runs so often and is killed each time, unless it is done before
+# killed FOLDER KILLS OPTIONS...: starts the training KILLS times and kills it each time, unless it
+# is done before
 resumed=0
 killed()
 {

@@ -20,7 +20,8 @@ limited() # limited OPTIONS...: in an address space of $may KiB
     sh -c "ulimit -v $may && exec \"\$@\"" limited "$GYRE" glm train "$TMP/large.blocks" "$TMP/large.model" --solver sdca --l2 100 --gap 3e-4 -m 1 --json \
         --memory $((may / 1024 / 3)) "$@"
 }
-overlaps() # whether a pass of the trace takes at most 1.1 times the longer one of reading and training
+# whether a pass takes at most 1.1 times the longer of reading and training, by the trace
+overlaps()
 {
     sed -n 's/.*"cat":"\([a-z]*\)","ph":"X","ts":\([0-9.]*\),"dur":\([0-9.]*\),.*"pass":\([0-9]*\),.*/\1 \2 \3 \4/p' "$TMP/trace.json" | awk '
         $4 > last { last = $4 }
@@ -59,7 +60,8 @@ larger()
         "$(field "$out" epochs)" "$(field "$out" train_seconds)"
     if limited --memory 100000 >/dev/null 2>&1; then bad 'all rows fit into the limit: it shows nothing'; else ok; fi
 
-    # ---- the trace: seconds of whole passes, without the first. Reading and training need a processor each: where others have them, it is tried again
+    # ---- the trace: seconds of whole passes, without the first. Reading and training need a
+    # processor each; if other programs use them, it is tried again.
     tries=0
     until overlaps || [ $tries -ge 3 ]; do
         tries=$((tries + 1))

@@ -19,7 +19,7 @@ done
 launch() { "$GYRE" launch --hosts "$TMP/hosts.txt" --threads 1 --ssh "sh $TMP/enter" "$@"; }
 sums() { launch -- "$GYRE" bench allreduce --json --rounds "$1" --repeats 2 --least "$2" --most "$3"; }
 
-# ---- every algorithm that makes an allreduce, on two levels and on one, with and without shared memory
+# ---- every algorithm of an allreduce, on two levels and on one, with and without shared memory
 algorithms=
 for algorithm in $("$GYRE" net list | cut -c1-14); do
     if "$GYRE" net plan --algorithm "$algorithm" --ranks 2 --rank -2 | grep -q '^allreduce '; then algorithms="$algorithms $algorithm flat/$algorithm"; fi
@@ -89,7 +89,8 @@ for transport in tcp ${has_ucx:+ucx}; do
     same "$TMP/slices/checkpoint-56.safetensors" "$TMP/split-$transport/checkpoint-56.safetensors"
     there "$TMP/split-$transport/checkpoint-56.safetensors"
 done
-# without rank 0 and another one amid it, from unequal hosts then; and without a whole host: newcomers come in their places
+# Without rank 0 and then another one, from unequal hosts; and without a whole host. Newcomers take
+# their places.
 epochs=60 last=checkpoint-420.safetensors
 all_on='[:;] 8 \(of [0-9] \)\?ranks go on behind step'
 folder=$TMP/long expect 0 learn env
@@ -138,7 +139,8 @@ done
 GYRE_TOPOLOGY=$TMP/no-file expect 3 sums 1 4 4
 says "$err" 'no-file'
 
-# ---- a killed rank, one that stands still, a link that is cut: every other rank ends within five seconds, with the same sentence
+# ---- a killed rank, one that stands still, a link that is cut: every other rank ends within five
+# seconds, with the same sentence
 victim_of() # the process of a rank of the run in the folder $1
 {
     for process in $(pgrep -f "out $1\$"); do
@@ -148,7 +150,8 @@ victim_of() # the process of a rank of the run in the folder $1
         fi
     done
 }
-lose() # lose NAME RANK PATTERN COMMAND...: the run loses that rank by the command, where PROCESS is its number
+# lose NAME RANK PATTERN COMMAND...: the run loses that rank by the command; PROCESS is its number
+lose()
 {
     folder=$TMP/$1 victim=$2 pattern=$3
     shift 3

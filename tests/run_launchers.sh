@@ -42,8 +42,8 @@ elastic_alone()
     more='' steps=15
     return $got
 }
-# parts_train PREFIX LAUNCHER...: the net in 4 stages, in two copies of 2, and with a layer that is split: each
-# to the bits of one process
+# parts_train PREFIX LAUNCHER...: trains the net in 4 stages, in two copies of 2, and with a layer
+# that is split. Each ends with the bits of one process.
 parts_train()
 {
     prefix=$1
@@ -88,7 +88,7 @@ parts_train parts "$GYRE" launch --ranks 4 --
 there "$TMP/whole/$last"
 expect 0 ranks_train flat env GYRE_ALLREDUCE=flat/doubling "$GYRE" launch --ranks 4 --
 there "$TMP/flat/$last"
-# what is measured between hosts never shows in the bits; a schedule that somebody wrote is one like another
+# What is measured between hosts never shows in the bits. A schedule from a file is like any other.
 expect 0 ranks_train chosen env GYRE_ALLREDUCE=flat/ "$GYRE" launch --ranks 4 --
 same "$TMP/flat/$last" "$TMP/chosen/$last"
 "$GYRE" net plan --algorithm doubling --ranks 4 >"$TMP/mine.schedule"
@@ -168,7 +168,8 @@ ssh_end()
     done
     hosts_down
 }
-# ssh_begin: keys of hosts and of who comes, and the file that ssh reads; a server is added by ssh_server
+# ssh_begin: makes keys of hosts and of the client, and the file that ssh reads. ssh_server adds a
+# server.
 ssh_begin()
 {
     mkdir -m 700 "$TMP/ssh"
@@ -247,7 +248,8 @@ fi
 # ---- Slurm
 slurm_end()
 {
-    for process in $(pgrep slurmstepd); do # of a step whose end the controller did not hear any more
+    # of a step whose end the controller did not hear any more
+    for process in $(pgrep slurmstepd); do
         case $(readlink "/proc/$process/cwd") in "$TMP"/slurm*) kill -9 "$process" ;; esac
     done
     for pid in "$TMP"/slurm/*.pid; do
@@ -324,7 +326,8 @@ else
     struck
     there "$TMP/slurm-lost/$long"
     says "$err" 'rank 1 on .* has ended.*; the other workers go on'
-    expect 2 ranks_train slurm-alone srun -N 2 -n 4 # several: a key; Slurm's list of hosts tells where rank 0 is
+    # several nodes: a key; Slurm's list of hosts tells where rank 0 is
+    expect 2 ranks_train slurm-alone srun -N 2 -n 4
     says "$err" 'GYRE_KEY_FILE, a file of 64 hexadecimal digits that its owner alone may read; '
     (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$TMP/key")
     expect 0 ranks_train slurm-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4

@@ -45,7 +45,8 @@ make_images "$TMP/data/train" 4 30 20 1
 plain_net >"$TMP/plain.net"
 GYRE_TRANSPORT=tcp GYRE_INTERFACE=eth1
 export GYRE_TRANSPORT GYRE_INTERFACE
-# lose NAME PATTERN ALGORITHM COMMAND...: a job of four hosts trains, the command is given, and all ranks must say the same within five seconds
+# lose NAME PATTERN ALGORITHM COMMAND...: a job of four hosts trains, the command runs, and all
+# ranks must say the same within five seconds
 lose()
 {
     folder=$TMP/$1 pattern=$2 algorithm=$3

@@ -57,8 +57,9 @@ host_up()
     while [ ! -s "$TMP/ready.$1" ]; do sleep 0.05; done
     pgrep -P $! >"$TMP/holder.$1"
 }
-# What hosts of slow links set: a connection that rested goes on at its speed; neither its own host's queue nor the switch's holds so much
-# of one connection that others, and the acknowledgements of the other direction, wait behind it.
+# Settings for hosts of slow links. A connection that rested goes on at its speed. Neither its own
+# host's queue nor the switch's holds much of one connection. Otherwise other connections, and the
+# acknowledgements of the other direction, would wait behind it.
 tcp_calm()
 {
     ip netns exec "$1" sh -c 'echo 0 >/proc/sys/net/ipv4/tcp_slow_start_after_idle
@@ -101,8 +102,9 @@ measured()
         "$GYRE" bench allreduce --json --rounds "$ROUNDS" --repeats "$5" --least "$4" --most "$4" 2>"$err" |
         sed -n 's/.*"median_us":\([0-9.]*\).*/\1/p'
 }
-# simulated ALGORITHM LANES HOSTS LOCALS BYTES MBIT LATENCY_US: microseconds. A packet of 1514 bytes carries 1448 of the sums, and for two
-# of them one of 66 comes the other way, where there are sums, too. Lanes: the pieces of a sum (net/comm/inter_host.c).
+# simulated ALGORITHM LANES HOSTS LOCALS BYTES MBIT LATENCY_US: microseconds. A packet of 1514 bytes
+# carries 1448 of the sums. For two of them, one of 66 bytes comes the other way, where there are
+# sums, too. Lanes: the pieces of a sum (net/comm/inter_host.c).
 simulated()
 {
     cat >"$TMP/x.cluster" <<END
@@ -121,8 +123,8 @@ END
 message_us() { measured ring 4 "$1" 4096 20 | awk '{ print $1 / 6 }'; }
 
 echo "case,link_mbit,hosts,ranks_per_host,bytes,measured_us,simulated_us,ratio,machine,commit" >"$csv"
-# agrees NAME SIMULATED LANES HOSTS LOCALS BYTES MBIT LATENCY. Who else works on this machine makes a median longer: of TRIES the first that
-# agrees counts, or the last.
+# agrees NAME SIMULATED LANES HOSTS LOCALS BYTES MBIT LATENCY. Other work on this machine makes a
+# median longer. Of TRIES the first that agrees counts, or the last.
 agrees()
 {
     sim=$(simulated "$2" "$3" "$4" "$5" "$6" "$7" "$8")

@@ -48,7 +48,8 @@ wanted() { case " ${TESTS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
     for program in "$DIR"/tests/t_*; do
         case $SUITE/${program##*/} in ppc/t_ops) continue ;; esac
         wanted "${program##*/}" || continue
-        # fewer nets or problems where a program runs many times slower: what 300 of them hold is counted elsewhere
+        # Fewer nets or problems where a program runs many times slower. What 300 of them hold is
+        # counted in other suites.
         case $SUITE/${program##*/} in
         ppc/t_random) fewer='--nets 150' ;;
         tsan/t_random|coverage/t_random) fewer='--nets 80' ;;

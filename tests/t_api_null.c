@@ -11,9 +11,11 @@
 
 enum an_end { AN_GOOD, AN_WRONG }; /* a child's exit code */
 
-/* then: what comes of NULL there. '!': GYRE_E_ARG, with a sentence; '-': NULL means something, and the call goes as with all pointers; '+': so
- * it was in the call before, which takes long.
- * base: of the call as it should be. '=': it goes well; '?': it may fail, with a sentence (what it needs is not on every machine); '<': it must. */
+/* then: the character behind a pointer's name says what the call does with NULL there. '!':
+ * GYRE_E_ARG with a sentence. '-': NULL is allowed, and the call ends as with all pointers. '+':
+ * like '-', but an earlier call covers it and this one is slow, so it is left out.
+ * base: how the call ends with all pointers. '=': it succeeds. '?': it may fail with a sentence, as
+ * not every machine has what it needs. '<': it must fail. */
 static const struct an_row {
     const char *name;
     int (*call)(void);
@@ -194,7 +196,8 @@ static void an_call_row(const struct an_row *row)
 
 /* ---- the headers ---- */
 
-/* The names of the pointers among the arguments in "type *a, int b, int (*c)(void *, int)": "a c ". */
+/* Lists the names of pointers among arguments.
+ * "type *a, int b, int (*c)(void *, int)" gives "a c ". */
 static void an_list_pointers(const char *arguments, size_t bytes, char *out, size_t room)
 {
     size_t used = 0, begin = 0;
@@ -267,7 +270,7 @@ static void an_headers(void)
     printf("%d public functions, %d of the lab\n", nets + models + others, lab);
 }
 
-/* ---- members that are NULL, and numbers out of range: GYRE_E_ARG, or another refusal with a sentence ---- */
+/* ---- NULL members and numbers out of range: GYRE_E_ARG, or another refusal, explained ---- */
 
 #include "tests/api_odd.h"
 

@@ -95,7 +95,8 @@ static void *av_hook(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
     return plain.fn(plain.user, ptr, old_bytes, new_bytes);
 }
 
-/* What training refuses for want of memory it does need: 32 bytes for each feature, with every solver. */
+/* Training is refused if memory lacks 32 bytes for each feature. Every solver really needs that
+ * much. */
 static void av_features(void)
 {
     static const char *const solvers[] = { "sdca", "newton", "l1" };

@@ -368,7 +368,8 @@ static void base_test_nearest(void)
     T_CHECK(base_suggests("liner", "linear") && base_suggests("relu", "relu") && base_suggests("srtide", "stride"));
     T_CHECK(base_suggests("zzzzzz", NULL) && base_suggests("", NULL) && base_suggests(word, NULL));
     T_CHECK(gy_text_nearest("ab", turned, 1) == turned[0]); /* one swap, but two changes */
-    T_CHECK(gy_text_nearest("abcd", swap, 2) == swap[0]); /* both are one edit away: the first wins */
+    /* both are one edit away: the first wins */
+    T_CHECK(gy_text_nearest("abcd", swap, 2) == swap[0]);
     T_CHECK(gy_text_nearest("abcd", swap + 1, 1) == swap[1] && !gy_text_nearest("abcd", swap, 0));
 }
 
@@ -402,7 +403,8 @@ static void base_test_philox(void)
         gy_rng_words(seed, 0, step, element, w);
         T_CHECK_MSG(memcmp(w, rows[i].answer, sizeof w) == 0, "%08x %08x %08x %08x", w[0], w[1], w[2], w[3]);
         gy_rng_words(seed, 0x1234, step ^ (uint64_t)0x1234 << 32, element, w);
-        T_CHECK(memcmp(w, rows[i].answer, sizeof w) == 0); /* the stream is in the counter's last word */
+        /* the stream is in the counter's last word */
+        T_CHECK(memcmp(w, rows[i].answer, sizeof w) == 0);
     }
     for (uint64_t from = UINT32_MAX - 6; from < (uint64_t)UINT32_MAX + 3; from++) {
         gy_rng_draws(7, 9, 5, from, 11, many);
@@ -518,7 +520,8 @@ static void base_test_crc(void)
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)(i * 131 + (i >> 3));
     for (size_t at = 0; at < 9; at++)
-        for (size_t n = 0; n + at <= sizeof bytes; n += n < 300 ? 1 : 611) { /* lanes from 3072 on */
+        /* sizes from 3072 on are computed in several lanes */
+        for (size_t n = 0; n + at <= sizeof bytes; n += n < 300 ? 1 : 611) {
             const uint32_t c = base_crc_by_bits(0x82f63b78, bytes + at, n);
             const uint32_t z = base_crc_by_bits(0xedb88320, bytes + at, n);
             whole &= gy_crc32c(0, bytes + at, n) == c && gy_crc32(0, bytes + at, n) == z;
@@ -638,7 +641,8 @@ static void base_test_pool_edges(void)
 #endif
 
 #if !defined(BASE_SANITIZED)
-/* In a child whose memory has no room for that many stacks. 0: refused cleanly, 1: it worked, 2: wrong. */
+/* Runs in a child whose memory has no room for that many stacks. 0: cleanly refused; 1: it worked;
+ * 2: wrong. */
 static int base_starved_pool(void)
 {
     struct rlimit limit = { (rlim_t)1 << 28, (rlim_t)1 << 28 };

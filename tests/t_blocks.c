@@ -35,7 +35,8 @@ struct blk_rows {
 struct blk_kind { /* what the rows of a case are like */
     int32_t rows, width; /* width 0: 0 to 12 entries */
     uint32_t features;
-    int values, weights, labels; /* values: none, or from blk_value_of - 1; labels: how many different, 0: real */
+    /* values: 0, or by blk_value_of[values - 1]; labels: count of different ones, 0: reals */
+    int values, weights, labels;
 };
 
 static uint64_t blk_state = 88172645463325252u;
@@ -48,8 +49,8 @@ static uint64_t blk_next(void)
     return blk_state;
 }
 
-/* Fractions; whole numbers of ten bits, of 24; too large ones; whole ones with a zero that has a sign; two; the least
- * of 32 bits among small ones. */
+/* Kinds of values: fractions; integers of 10 bits; integers of 24 bits; integers that are too
+ * large; integers with a signed zero; two values; INT32_MIN among small integers. */
 static float blk_fraction(uint64_t x) { return (float)(int64_t)(x % 2001) / 100 - 10; }
 static float blk_ten(uint64_t x) { return (float)((int32_t)(x % 1000) - 300); }
 static float blk_most(uint64_t x) { return (float)(x % 16777216) - BLOCKS_WHOLE_MOST; }
@@ -64,7 +65,8 @@ static void blk_make_row(struct blk_rows *r, int32_t i, uint32_t length, const s
 {
     uint32_t id = 0;
     for (uint32_t k = 0; k < length; k++) {
-        const uint32_t left = length - k, room = (kind->features - id) / left; /* so that the others fit above */
+        /* leaves room for the other ids */
+        const uint32_t left = length - k, room = (kind->features - id) / left;
         id += (uint32_t)(blk_next() % (room > 0 ? room : 1));
         r->id[r->start[i] + k] = id++;
         r->value[r->start[i] + k] = kind->values ? blk_value_of[kind->values - 1](blk_next()) : 0.25f;
@@ -245,7 +247,8 @@ static void blk_test_round_trip(void)
         }
 }
 
-/* Whole values take the bits of their range, and no other values do; what was written before there were such is read as it was. */
+/* Integer values are stored in the bits of their range; no other values are. Files from before
+ * integer values are read as they were. */
 static void blk_test_whole(void)
 {
     static struct blk_rows data;
@@ -322,7 +325,8 @@ static void blk_test_damage(void)
     unsigned char *copy = malloc(count);
     memcpy(copy, bytes, count);
     BLK_OK(blk_read_bytes(copy, count));
-    for (size_t n = 0; n < count; n++) { /* in a block of exactly so many bytes, so that a checker sees a read beyond them */
+    /* each copy has exactly n bytes, so that a sanitizer sees a read beyond them */
+    for (size_t n = 0; n < count; n++) {
         unsigned char *exact = malloc(n + 1);
         memcpy(exact, bytes, n);
         cut += blk_read_bytes(exact, n) == GY_OK || blk_err.text[0] == 0;
@@ -338,7 +342,8 @@ static void blk_test_damage(void)
     gy_alloc_free(&alloc, bytes, count + 1);
 }
 
-/* A file whose sums are right and whose numbers are not: one field of header or index after the other takes hostile values. */
+/* Makes the checksums right again. blk_hostile then tests a file whose sums are right and whose
+ * numbers are not: one field of head or index after another takes hostile values. */
 static void blk_seal(unsigned char *bytes)
 {
     struct gy_blocks_head head;
@@ -372,7 +377,8 @@ static void blk_test_hostile(void)
     static const uint64_t value[] = { 0, 1, 2, 3, 33, 255, 4096, 8192, 12288, 1u << 20, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX };
     static const struct { int at, size; } head[] = { { 8, 4 }, { 12, 4 }, { 16, 8 }, { 24, 8 }, { 32, 8 }, { 40, 8 }, { 48, 8 }, { 56, 8 }, { 88, 4 } };
     static const struct { int at, size; } entry[] = { { 0, 8 }, { 8, 8 }, { 16, 4 }, { 20, 4 }, { 24, 4 }, { 29, 1 } };
-    static const int kind_at[] = { 28, 30, 31, 52 }; /* another kind of the same size may pass for what it says; nothing is read outside */
+    /* another kind of the same size may pass; nothing may be read outside */
+    static const int kind_at[] = { 28, 30, 31, 52 };
     static struct blk_rows data;
     const struct blk_kind kind = { 40, 0, 200, 0, 0, 3 };
     const struct gy_rows rows = blk_make(&data, &kind);
@@ -507,7 +513,8 @@ static void blk_test_append_refused(void)
     T_CHECK(blk_write(blk_path(path, "absent"), &rows, 20, 1, 0, NULL) == GY_E_IO && blk_size(path) == -1);
 }
 
-#define BLK_VIEWS 200 /* of one block, so that each of its parts has several shares, which end inside views */
+/* views of one block; each part of the block has several shares, which end inside views */
+#define BLK_VIEWS 200
 
 /* Packs the shares of a planned block, the last one first. */
 static void blk_pack_backwards(struct gy_blocks_packed *packed, const struct gy_rows *views)
@@ -516,7 +523,8 @@ static void blk_pack_backwards(struct gy_blocks_packed *packed, const struct gy_
         gy_blocks_pack_share(packed, share, views, BLK_VIEWS);
 }
 
-/* Shares packed in any order, of sums made in any parts, are the block that one call packs; read back, it has the rows. */
+/* Shares packed in any order, from sums made in any parts, give the same block as one call. Reading
+ * it back gives the rows. */
 static void blk_test_shares(void)
 {
     static struct blk_rows data;

@@ -11,11 +11,13 @@
 static const char ck_text[] = "input 4x4x1\nconv1: conv 2 3x3\nbn1: bn\nrelu\nfc: linear 3\nsoftmax\n";
 
 enum ck_how {
-    CK_NONE, CK_DROP, CK_FLAT /* one dimension */, CK_MORE /* a further one, of 1 */, CK_LESS /* one element of the last dimension less */,
+    CK_NONE, CK_DROP, CK_FLAT /* one dimension */, CK_MORE /* a further dimension, of 1 */,
+    CK_LESS /* the last dimension is one element shorter */,
     CK_WHOLE /* integers */, CK_NAN
 };
 
-/* One change of a file: a key of its metadata with another value (NULL: without it), or a tensor. */
+/* One change of a file: a metadata key gets another value (NULL: it is left out), or a tensor
+ * changes. */
 struct ck_change {
     const char *key, *value, *tensor;
     enum ck_how how;
@@ -210,7 +212,8 @@ static void ck_training(void)
     gyre_close(net);
 }
 
-/* A net that is not trained asks for less: no counters that fit, no momentum; but for weights as good. */
+/* A net for inference asks for less of a file: no momentum, and no fitting seed or optimizer. Its
+ * weights must be as good as for training. */
 static void ck_evaluation(void)
 {
     static const struct ck_row rows[] = {

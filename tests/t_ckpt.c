@@ -223,7 +223,8 @@ static void *ckpt_limited(void *user, void *ptr, size_t old_bytes, size_t new_by
     return grown;
 }
 
-/* Every allocation of loading fails once, the text of the net being another: a clean error, the net stands, nothing is left. */
+/* Every allocation of loading fails once, with another text of the net. Each time there is a clean
+ * error, the net stays as it was, and no memory is left. */
 static void ckpt_test_memory(void)
 {
     struct ckpt_budget budget = { INT64_MAX, 0 };
@@ -278,7 +279,8 @@ static void ckpt_test_import(void)
     T_CHECK_MSG(ckpt_import(small, 1, &skipped, text) == GYRE_OK && skipped == 0 && strstr(ckpt_said, "are not in this net, such as '"), "%s %s", text,
                 ckpt_said);
     struct gyre_net *net = ckpt_open(&config);
-    T_CHECK(net && gyre_export(net, ckpt_path) == GYRE_OK); /* as PyTorch: weights, and the count of batches of each norm */
+    /* PyTorch's form: weights, and the count of batches of each norm */
+    T_CHECK(net && gyre_export(net, ckpt_path) == GYRE_OK);
     gyre_close(net);
     T_CHECK_MSG(ckpt_import(large, 0, &skipped, text) == GYRE_OK && !ckpt_said[0], "%s %s", text, ckpt_said);
     T_CHECK_MSG(ckpt_import(small, 0, &skipped, text) == GYRE_E_MISMATCH && strstr(text, ": 5 of its tensors are not in this net, such as '"), "%s", text);

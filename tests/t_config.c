@@ -25,7 +25,8 @@ struct conf_field {
 
 static size_t conf_align(int kind) { return kind == CONF_INT || kind == CONF_FLOAT || kind == CONF_AUGMENT ? 4 : 8; }
 
-/* The table has the struct's fields one behind the other, each aligned to its own size, and no byte is left. */
+/* The table has the struct's fields in order, each aligned to its own size, and leaves no byte
+ * out. */
 static void conf_check_table(const char *name, const struct conf_field *fields, size_t count, size_t bytes)
 {
     size_t at = 0;
@@ -77,7 +78,8 @@ static int conf_beyond(const struct conf_field *f, double value[8])
     return count;
 }
 
-/* Sets one field after the other; call opens what the configuration is for. copy: bytes of it, fresh each time; base: where the fields' struct is. */
+/* Sets one field after another; call opens what the configuration is for. copy: its bytes, fresh
+ * each time; base: where the fields' struct starts in them. */
 static void conf_check(const struct conf_field *fields, size_t count, const void *fresh, void *copy, size_t bytes, size_t base,
                        int (*call)(void *config, char text[512]))
 {
@@ -184,7 +186,8 @@ static void conf_test_net(void)
     T_CHECK_MSG(gyre_measure(&fresh, &(struct gyre_need){ 0 }, &error) == GYRE_E_ARG && strstr(error.text, "milestone[4] is 50 behind a 0"), "%s", error.text);
 }
 
-/* Kernel sets that are there are taken, others are refused with those that are; for several names the sentence is the same. */
+/* Kernel sets that the processor has are accepted. Others are refused with a list of those that it
+ * has. The sentence is the same for each name. */
 static void conf_test_isa(void)
 {
     static const char *const names[] = { "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma" };

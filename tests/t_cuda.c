@@ -282,8 +282,8 @@ static void cud_compile_errors(struct gy_cuda_compiler *c)
     T_CHECK(gy_cuda_compile(c, list3, 1, &err) == GY_E_BUG && strstr(err.text, "no_such_file.cu"));
 }
 
-/* Kernels of which the compiler only remarks that they will not be what was written: registers that cannot be handed over, a sum that is
- * touched while products go on. */
+/* Kernels that the compiler does not build as written, with a remark alone. It ignores setmaxnreg,
+ * and serializes products whose sum is touched while they are in flight. */
 static void cud_compile_remarks(struct gy_cuda_compiler *c)
 {
     static const char options[] = "-DGY_ARCH=90\0-DGY_THREADS=128\0-DGY_SHARED_BYTES=0\0-DGY_DTYPE=1\0-DGY_ACT=0\0-DGY_FLAGS=0";

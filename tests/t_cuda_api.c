@@ -175,8 +175,9 @@ static void capi_maps(void)
 #endif
 }
 
-/* A table's row has the type of our pointer where its names mean our types, and that of CUDA's function where they mean CUDA's: then
- * number, width and order of the parameters are the same. */
+/* Where a table's names mean our types, each row has the type of our pointer. Where they mean
+ * CUDA's, it has the type of CUDA's function. So number, width and order of the parameters
+ * agree. */
 static void capi_ours(void)
 {
     typedef gy_cuda_error a_status;
@@ -186,7 +187,8 @@ static void capi_ours(void)
     CAPI_NVRTC(CAPI_OURS)
     const int rows = 0 CAPI_RUNTIME(CAPI_ONE) CAPI_DRIVER(CAPI_ONE) CAPI_NVRTC(CAPI_ONE);
     const int maps = 0 CAPI_MAPS(CAPI_ONE);
-    T_CHECK((size_t)(rows + 2 - maps) * sizeof(void (*)(void)) == sizeof(struct gy_cuda_api)); /* all */
+    /* the rows cover every pointer */
+    T_CHECK((size_t)(rows + 2 - maps) * sizeof(void (*)(void)) == sizeof(struct gy_cuda_api));
     CAPI_TYPES(CAPI_TYPE_SAME)
 }
 

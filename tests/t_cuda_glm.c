@@ -30,7 +30,8 @@ static int cg_shuffle(void *self, int on, uint64_t seed, struct gy_error *err)
     return GY_OK;
 }
 
-/* The rows in views of equal size, the last may be shorter; shuffled: each pass begins with another one. */
+/* Hands out the rows in views of equal size; the last may be shorter. shuffled: each pass begins
+ * with another view. */
 static int cg_next(void *self, struct gy_rows *rows, struct gy_error *err)
 {
     struct cg_feed *f = self;
@@ -154,7 +155,8 @@ static double cg_solve(struct cg_model *m, const char *what)
 /* All losses and forms, with as many rows at a time as the device takes. */
 static void cg_runs(void)
 {
-    static const struct { int form, rows, width; uint32_t features; double l2, bias, l1; } cases[] = { /* of one loss each, from the first on */
+    /* each loss takes one case, in turn */
+    static const struct { int form, rows, width; uint32_t features; double l2, bias, l1; } cases[] = {
         { CG_VALUES, 300, 13, 13, 1, 1, 0 }, { CG_START | CG_SCALE, 300, 12, 200, 3, 0, 2 }, { CG_START | CG_VALUES | CG_WEIGHT, 300, 10, 150, 4, 1, 0 },
         { CG_VALUES | CG_LONG, 120, 10, 2100, 20, 0, 0 } };
     for (int loss = 0; loss < GY_GLM_LOSSES; loss++) {
@@ -169,8 +171,9 @@ static void cg_runs(void)
     }
 }
 
-/* With an eighth of the data's bytes beside the model: views one after another, with dual numbers on the device or on their way, and rows in memory, which
- * are mixed. The same optimum, never more memory. In a fixed order the gap closes slowly: `loose` is asked there. */
+/* With an eighth of the data's bytes beside the model, views come one after another. Dual numbers
+ * stay on the device or travel, and rows in memory are mixed. The optimum is the same, and memory
+ * never exceeds its limit. In a fixed order the gap closes slowly; there `loose` is enough. */
 static void cg_streamed(const struct cg_data *d, double l2, double loose, const char *what)
 {
     const size_t model = 8 * (size_t)d->features + 8192, whole = gy_glm_pack_most(d->rows.count, d->entries), rows = 8 * (size_t)d->rows.count;
@@ -429,7 +432,8 @@ static void cg_reset(struct cg_ops *o)
 
 static void cg_faults(void)
 {
-    static const struct { const char *from, *to, *says; /* of the emulator; NULL: the values are wrong */ int rows; } faults[] = {
+    /* says: the emulator's error; NULL: the values are wrong */
+    static const struct { const char *from, *to, *says; int rows; } faults[] = {
         { "gy_atomic_add(w + v->id[j], scaled * (v->value ? v->value[j] : v->same))", "w[v->id[j]] += scaled * (v->value ? v->value[j] : v->same)",
           "race: ", 8 },
         { "gy_load_live(w + id)", "w[id]", "race: ", 8 },

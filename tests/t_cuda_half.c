@@ -158,7 +158,8 @@ static void chalf_overflow(void)
     chalf_get(net, weight, start);
     T_CHECK(chalf_step(net, 6, 0, &r) == GYRE_OK && r.step == 1 && r.skipped_steps == 0);
     chalf_get(net, weight, now);
-    T_CHECK(memcmp(start, now, sizeof now) == 0); /* the device did nothing, the host does not know yet */
+    /* the device skipped the update; the host does not know yet */
+    T_CHECK(memcmp(start, now, sizeof now) == 0);
     T_CHECK(chalf_step(net, 6, 0, &r) == GYRE_OK && r.step == 1 && r.skipped_steps == 1 && r.loss_scale == 8388608);
     for (int step = 0; step < 20; step++)
         T_CHECK(chalf_step(net, 6, 0, &r) == GYRE_OK);
@@ -330,7 +331,8 @@ static struct gyre_net *chalf_train(const struct gyre_config *config, const char
     return net;
 }
 
-/* Skipped updates are told; a training that was interrupted right behind one ends with the same bits. */
+/* Skipped updates are reported. A training that was interrupted right behind one ends with the same
+ * bits. */
 static void chalf_loop(void)
 {
     struct gyre_config config = chalf_config(chalf_small, chalf_device, GYRE_F16);

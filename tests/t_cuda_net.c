@@ -21,7 +21,7 @@ static const char cnet_residual[] =
     "block layer1.0 {\n conv1: conv 16 3x3 stride 2\n bn1: bn\n relu\n conv2: conv 16 3x3\n bn2: bn\n"
     " downsample.0: conv 16 1x1 stride 2 from in\n downsample.1: bn\n add bn2\n relu\n}\n"
     "dropout 0.2\ngap\nfc: linear 5\nsoftmax smooth 0.1\n";
-/* The same with a bend in place of the corner of relu: a rounding that takes a value over it changes its whole gradient. */
+/* The same with tanh in place of relu: rounding across relu's corner changes a whole gradient. */
 static const char cnet_smooth[] =
     "input 8x8x3\nconv1: conv 16 3x3\nbn1: bn\ntanh\n"
     "block layer1.0 {\n conv1: conv 16 3x3 stride 2\n bn1: bn\n tanh\n conv2: conv 16 3x3\n bn2: bn\n"
@@ -41,13 +41,15 @@ struct cnet_case {
     const char *name, *text;
     int h, w, c, optimizer, dtype;
     double allowed;  /* of losses and scores, relative to their size */
-    double moved;    /* of a gradient, and of what a tensor moved by in five steps: about four times what rounding takes them apart */
+    /* of gradients, and of tensors' changes in five steps: about four times the rounding */
+    double moved;
 };
 static const struct cnet_case cnet_cases[] = {
     { "residual", cnet_residual, 8, 8, 3, GYRE_SGD, GYRE_F32, 2e-5, 2e-5 },
     { "plain", cnet_plain, 9, 9, 2, GYRE_ADAMW, GYRE_F32, 2e-5, 2e-5 },
     { "smooth bf16", cnet_smooth, 8, 8, 3, GYRE_LARS, GYRE_BF16, 2e-3, 2e-2 },
-    { "residual bf16", cnet_residual, 8, 8, 3, GYRE_LARS, GYRE_BF16, 1e-2, 0.15 }, /* roundings turn some of its ReLUs; one weighs 0.04 */
+    /* roundings flip some of its ReLUs; one weighs 0.04 */
+    { "residual bf16", cnet_residual, 8, 8, 3, GYRE_LARS, GYRE_BF16, 1e-2, 0.15 },
 };
 
 static const char *cnet_device = "emu";
@@ -124,7 +126,8 @@ static double cnet_apart(const float *a, const float *b, int64_t count)
     return sqrt(off / size);
 }
 
-/* Every tensor with that prefix. from: [all elements of all tensors], what they were, so that what they moved by is compared; or NULL. */
+/* Compares every tensor with that prefix. from: NULL, or the former values of all tensors, so that
+ * the changes are compared. */
 static void cnet_compare(const struct cnet_case *c, struct gyre_net *a, struct gyre_net *b, const char *prefix, const float *from, double allowed)
 {
     static float va[CNET_ROOM], vb[CNET_ROOM];
@@ -249,7 +252,7 @@ static void cnet_devices(void)
         gyre_close(net);
 }
 
-/* ---- nets of the zoo, all their layers, on small images: 't_cuda_net emu zoo [NAME...]', in bf16 by zoo16 ---- */
+/* ---- nets of the zoo on small images: 't_cuda_net emu zoo [NAME...]'; zoo16: in bf16 ---- */
 
 struct cnet_text {
     char bytes[1 << 17];
@@ -269,8 +272,9 @@ static int cnet_text_add(void *user, const char *bytes, size_t count)
 #define CNET_SIDE 64
 #define CNET_MOST 8 /* samples */
 
-/* How far tensors of two nets may be from each other: as far as rounding alone takes them, which the same step in another order of
- * summation says; a ReLU near 0 may be on the other side in one of them. */
+/* How far tensors of two nets may differ: as far as rounding alone takes them. The same step with
+ * another order of summation measures that. A ReLU near 0 may be on the other side in one of
+ * them. */
 struct cnet_apart {
     double most;        /* measured */
     int tensors;
@@ -299,7 +303,8 @@ static void cnet_apart_all(struct gyre_net *a, struct gyre_net *b, const char *p
     }
 }
 
-/* Residual branches of a deep net begin small (Goyal et al. 2017): with two samples, at 1, the least rounding grows a million times. */
+/* Residual branches of a deep net begin small (Goyal et al. 2017). With a factor of 1 and two
+ * samples, the least rounding grows a millionfold. */
 static void cnet_tame(struct gyre_net *net)
 {
     static float small[2048];
@@ -316,10 +321,12 @@ static void cnet_tame(struct gyre_net *net)
 }
 
 #define CNET_TRIES 4
-#define CNET_NARROW 1.5 /* times as far from float32 as the CPU's bf16 is; both round at the same places */
+/* allowed distance from float32, in distances of the CPU's bf16; both round at the same places */
+#define CNET_NARROW 1.5
 
-/* Steps of the same net: on the CPU in float32, on the CPU with other roundings, on the device.
- * The other roundings are the reference kernels' order of summation, or bf16 where the device trains in bf16. */
+/* Steps of the same net: on the CPU in float32, on the CPU with other roundings, on the device. The
+ * other roundings come from the reference kernels' order of summation, or from bf16 if the device
+ * trains in bf16. */
 struct cnet_trio {
     struct gyre_net *net[3];
     struct gyre_result result[3];
@@ -364,8 +371,9 @@ static int cnet_try(const struct cnet_case *c, const struct gyre_batch *batch, i
     return good;
 }
 
-/* A ReLU so near 0 that rounding puts it on the other side in one of the nets makes some tensors differ by a thousandth and more. Then, which
- * happens in the deepest nets, another input is taken; what is wrong is wrong with every input. */
+/* A ReLU so near 0 that rounding flips it in one net makes some tensors differ by a thousandth and
+ * more. In the deepest nets this happens, and another input is tried. A real fault shows with every
+ * input. */
 static void cnet_zoo_net(const char *name, int dtype, int side, int channels, int samples)
 {
     static struct cnet_text text;
@@ -387,7 +395,8 @@ static void cnet_zoo_net(const char *name, int dtype, int side, int channels, in
     }
 }
 
-/* count names, or all. In bf16 a batch of two would leave nothing but roundings of the batch norms. */
+/* Tests the named nets, or all. In bf16, batch norms of a batch of two would leave nothing but
+ * roundings. */
 static void cnet_zoo(int dtype, char *const *names, int count)
 {
     /* a batch norm needs more than two numbers, also behind the last pooling */

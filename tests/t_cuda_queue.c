@@ -120,7 +120,8 @@ static int cq_send(const struct cq_device *d, float value, int lacks)
     return b->mark(d->self, GY_QUEUE_WORK, GY_MARK_TAKEN);
 }
 
-/* The program: an op, a mark, another op. Walked at first, captured the second time, then repeated by the device. */
+/* The program: an op, a mark, another op. It is walked at first, captured the second time, and then
+ * repeated by the device. */
 static int cq_program(const struct cq_device *d)
 {
     const struct gy_backend *b = d->backend;
@@ -168,7 +169,8 @@ static void cq_rounds(struct cq_device *d)
         T_CHECK_MSG(cq_right(d, 1000.0f * (float)round), "round %d", round);
         T_CHECK(d->backend->poll(d->self, GY_MARK_RESULTS) == 1);
     }
-    T_CHECK(d->backend->sync(d->self) == GY_OK && d->backend->poll(d->self, GY_MARKS - 1) == 1); /* never marked */
+    /* the last mark was never set */
+    T_CHECK(d->backend->sync(d->self) == GY_OK && d->backend->poll(d->self, GY_MARKS - 1) == 1);
 }
 
 /* The emulator as after a new start: a device that failed stays so. */
@@ -183,7 +185,8 @@ static void cq_reset(void)
     T_CHECK(reset && reset() == 0);
 }
 
-/* A round with a wait less, after `before` good ones: in a walked program (0), or in a repeated one. */
+/* Runs a round that lacks one wait, after `before` good ones. before 0: the program is walked; else
+ * it is a captured one. */
 static void cq_lacking(int lacks, int before)
 {
     struct cq_device d;

@@ -34,7 +34,8 @@ static void cut_write_cifar(const char *name, int records, int label_bytes, int 
 
 /* ---- files that change while they are in use ---- */
 
-/* One that became shorter: its samples before that are as they were, others are refused with its name; labels and names stay. */
+/* A file that became shorter. Samples before the cut are read as before, others are refused with
+ * its name. Labels and names stay. */
 static void cut_data(const char *set, const char *split, const char *file, off_t bytes, int64_t good, int64_t gone)
 {
     struct gy_data *data;
@@ -78,7 +79,8 @@ static void cut_test_data(void)
     cut_data("cut.gyr", "", "cut.gyr", 96 + 5 * 3500, 4, 5);
 }
 
-/* What was checked does not change with the file: a packed file whose index says something else afterwards is read as it was. */
+/* What was checked does not change with the file. A packed file whose index changes later is read
+ * by the index as it was. */
 static void cut_test_changed(void)
 {
     static unsigned char wild[65536];

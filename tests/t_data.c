@@ -593,7 +593,8 @@ static void test_fit(void)
     T_CHECK(gy_image_fit(&image, 4, 4, 1, 10, out, data_decoder, &data_err) == GY_OK);
     const double luma = .299 * df_pixel(0, 3, 8, 0) + .587 * df_pixel(0, 3, 8, 1) + .114 * df_pixel(0, 3, 8, 2);
     T_CHECK(fabs(out[0] - luma) < 0.51);
-    T_CHECK(gy_image_fit(&image, 8, 8, 3, 2, out, data_decoder, &data_err) == GY_OK); /* 2 x 4 with zeros around */
+    /* 2 x 4 with zeros around */
+    T_CHECK(gy_image_fit(&image, 8, 8, 3, 2, out, data_decoder, &data_err) == GY_OK);
     T_CHECK(out[0] == 0 && out[(3 * 8 + 1) * 3 + 1] == 0 && out[(3 * 8 + 2) * 3 + 1] != 0 &&
             out[(5 * 8 + 2) * 3 + 1] == 0);
 }
@@ -657,7 +658,8 @@ static void test_augment(void)
     DATA_REFUSED(gy_augment_check(&aug, &data_err), GY_E_ARG, "scale");
 }
 
-/* Where no random window fits the image, its centre of the nearest allowed shape is taken, or the whole. */
+/* Where no random window fits the image, the crop is its centre of the nearest allowed shape, or
+ * the whole image. */
 static void test_crop_fallback(void)
 {
     static const struct {
@@ -689,7 +691,8 @@ static void test_crop_fallback(void)
     DATA_REFUSED(gy_augment_check(&aug, &data_err), GY_E_ARG, "crop ratio 0.001 to 1.6 is not within 0.01 to 100");
 }
 
-/* Moments of the weights that mixing draws: Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)). */
+/* Moments of the weights that mixing draws.
+ * Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)). */
 static void test_mix(void)
 {
     static const float alphas[] = { .1f, .2f, 1, 4 };

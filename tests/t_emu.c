@@ -70,7 +70,8 @@ static void test_compile_error(void)
 
 /* ---- graphs, copies, attributes ---- */
 
-/* A copy in and a launch on one stream, the copy out on another that waits for them: noted, not done, then repeated. */
+/* One stream has a copy in and a launch; another stream waits for them and copies out. Capture
+ * records them without running them; then the graph repeats them. */
 static void test_graphs(void)
 {
     void *module = compile("tests/emu/words.cu", word_options, 6, 0, NULL, 0);
@@ -157,7 +158,8 @@ static void test_architectures(void)
 struct planted {
     const char *kernel, *says, *more; /* words of the sentence */
     int thread;                       /* -1: depends on the order */
-    int lines;                        /* which of so many lines, from HERE upwards, the order decides */
+    /* the order decides which of this many lines, from HERE upwards, is reported */
+    int lines;
 };
 static const struct planted planted_faults[] = {
     {"missing_barrier", "race: ", "no barrier between", -1, 3},
@@ -191,7 +193,8 @@ static int line_of(const char *text, const char *name)
     return line;
 }
 
-/* One kernel in one order of threads. Its tensors are fresh; of freed's, Y is freed, BIAS is the host's. */
+/* Runs one kernel in one order of threads, with fresh tensors. For `freed`, Y is freed first. In
+ * the faulty kernels BIAS is a host pointer. */
 static int launch_planted(void *module, const char *name, int right)
 {
     float *host = NULL;
@@ -269,7 +272,8 @@ struct product {
     int m, n, k, count, bf16, turned;
 };
 
-/* y[count][m][n] = 1 + x[count][m][k] w[count][n][k]^T; cut: the last 3 numbers of both halves of w's last row are 0. */
+/* y[count][m][n] = 1 + x[count][m][k] w[count][n][k]^T. cut: the last 3 numbers of both halves of
+ * w's last row are 0. */
 static void check_product(void *module, const struct product *p, int cut)
 {
     uint16_t x[256], w[256];
@@ -373,7 +377,8 @@ static void check_sanitizer(const char *program, const char *kernel, int right, 
         T_CHECK_MSG(strstr(text, "data race") && strstr(text, line), "%s: no %s in: %.2000s", kernel, line, text);
 }
 
-/* Where this program is built with it: what it finds of the planted faults, and nothing in the right kernels. */
+/* A program built with ThreadSanitizer reports the planted faults, and nothing in the right
+ * kernels. */
 static void test_sanitizer(const char *program)
 {
     static const char *const kernels[] = {"missing_barrier", "write_after_read", "write_write", "global_race", "blocks_race"};

@@ -14,7 +14,8 @@ static void *compile_hopper(int count, const char *const *more)
     return compile("tests/emu/hopper.cu", hopper_options, 4 + count, 0, NULL, 0);
 }
 
-/* A [rows][columns] matrix of small whole numbers on the device, with its map: boxes of box_rows x box_columns. */
+/* A matrix [rows][columns] of small integers on the device. Its map has boxes of box_rows x
+ * box_columns. */
 struct matrix {
     int rows, columns, *value;
     void *device;
@@ -113,7 +114,8 @@ struct window {
 };
 enum { CHANNELS = 16 };
 
-/* What pixel i of a tile that starts at output pixel `first` holds for the tap (tr, ts), by the definition of a convolution */
+/* The value of a tile's pixel for tap (tr, ts) and channel c, by the definition of a convolution.
+ * It is 0 outside the images. */
 static uint16_t window_pixel(const struct window *v, const uint16_t *x, int pixel, int tr, int ts, int c)
 {
     const int q = (v->w + 2 * v->pad - v->dilation * (v->s - 1) - 1) / v->stride + 1;

@@ -168,7 +168,8 @@ static void test_late(void)
     stream_set(3);
     *at.sum = -1;
     T_CHECK(case_download(1) == 0 && *at.sum != 192);
-    T_CHECK(cuda.record(at.event, at.work) == 0 && cuda.event_sync(at.event) == 0 && *at.sum != 192); /* of the kernel alone */
+    /* this event is of the kernel alone */
+    T_CHECK(cuda.record(at.event, at.work) == 0 && cuda.event_sync(at.event) == 0 && *at.sum != 192);
     T_CHECK(cuda.record(at.event, at.copy) == 0 && cuda.event_sync(at.event) == 0 && *at.sum == 192);
 }
 

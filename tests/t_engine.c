@@ -62,7 +62,8 @@ static const char eng_plain[] =
     "b: conv 4 3x3 groups 2\ntanh\nc: concat s\nd: conv 8 3x3 groups 8\nrelu6\nadd c\n"
     "avgpool 2x2\nflatten\nlinear 12\nrelu\nlinear 5\nmse\n";
 
-/* Batch norms in every company: of the input, of each other, in a chain of residuals, before curves, pools, norms, twice. */
+/* Batch norms in every position: after the input, after each other, in a chain of residuals, before
+ * activations, pools and norms, and twice. */
 static const char eng_norms[] =
     "x: input 8x8x3\na: conv 3 3x3\nb: bn from x\nadd a\nrelu6\n"
     "c: conv 8 3x3\nbn\nsigmoid\nd: conv 8 1x1\nd1: bn\nd2: bn\n"
@@ -165,7 +166,8 @@ static void eng_test_learns(const struct eng_case *c, int optimizer, float rate)
     gyre_close(net);
 }
 
-/* The same bits: threads, recomputation of everything and of nothing, with and without a pause in a file. */
+/* Equal bits with any number of threads, with recomputation of everything or of nothing, and with
+ * or without a pause in a file. */
 static void eng_test_bits(const struct eng_case *c)
 {
     struct gyre_config config = eng_config(c);
@@ -251,7 +253,7 @@ static void eng_test_made_again(void)
     free(x);
 }
 
-/* Two half batches summed are the whole batch, where there is no batch norm and the loss is a mean. */
+/* Two half batches add up to the whole batch if there is no batch norm and the loss is a mean. */
 static void eng_test_accumulate(void)
 {
     const struct eng_case *c = &eng_cases[1];
@@ -367,7 +369,8 @@ static void eng_test_measure(const struct eng_case *c)
     config.memory.block = NULL;
     struct gyre_need less;
     config.recompute = 1;
-    /* what ops need beside tensors is not counted where the net is cut: of so small a net some of it may be in the way */
+    /* Memory of ops beside tensors is not considered where the net is cut. In so small a net it may
+     * cost a little. */
     T_CHECK(gyre_measure(&config, &less, &error) == GYRE_OK && less.activation_bytes <= need.activation_bytes + 4096);
     config.recompute = -1;
     T_CHECK(gyre_measure(&config, &less, &error) == GYRE_OK && less.activation_bytes >= need.activation_bytes);
@@ -389,7 +392,8 @@ static void *eng_skewed(void *user, void *ptr, size_t old_bytes, size_t new_byte
     return NULL;
 }
 
-/* What an arena's chunk holds does not depend on where it lies: else a net takes more memory than was measured elsewhere. */
+/* What an arena's chunk holds does not depend on its address. Else a net could take more memory
+ * than was measured elsewhere. */
 static void eng_test_chunks(void)
 {
     int held[4];
@@ -442,7 +446,8 @@ static void eng_test_nonfinite(void)
     gyre_close(net);
 }
 
-/* A net for evaluation alone takes the averaged weights of a checkpoint, also of one between two updates. */
+/* A net for inference takes the averaged weights of a checkpoint, also of one between two
+ * updates. */
 static void eng_test_average(void)
 {
     const struct eng_case *c = &eng_cases[0];

@@ -319,7 +319,8 @@ static int ft_find(struct gyre_net *net)
 }
 static int ft_keep(struct gyre_net *net) { return gyre_save(net, df_path("kept")); }
 
-/* One call after the other, until one meets the fault; on the emulator, which is slow, the first three. */
+/* Makes one call after the other until one meets the fault. On the emulator, which is slow, only
+ * the first three are made. */
 static int ft_calls_once(int kinds, int mode, int64_t n)
 {
     static const struct {

@@ -288,8 +288,9 @@ static int fg_is_right(const struct fg_model *m)
     return fabs(m->objective - fg_want.objective) <= 2 * fg_now.gap * fg_want.objective;
 }
 
-/* What may fail without a word: reading ahead of the end; memory of a device for windows that could have stayed there; waiting for it when
- * the model has come back; and memory in which the cache of kernels is read, which are compiled then. */
+/* Calls that may fail without an error. Reading ahead of the end may fail, and so may device memory
+ * for windows that could have stayed there. So may waiting for the device once the model has come
+ * back. Without memory to read the kernel cache, kernels are compiled. */
 static int fg_may_fail(int kinds)
 {
     const int64_t later = -1 - __atomic_load_n(&faults.left, __ATOMIC_SEQ_CST);

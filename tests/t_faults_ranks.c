@@ -48,7 +48,8 @@ static int fk_now(struct gy_error *err)
     fk_own->met = 1;
     if (fk_mode == FK_DIES)
         _exit(9);
-    return GY_FAIL(err, GY_E_BUG, "a fault was planted in a sum"); /* of GY_E_PEER it would be asked who is lost */
+    /* GY_E_PEER would lead to the question which rank is lost */
+    return GY_FAIL(err, GY_E_BUG, "a fault was planted in a sum");
 }
 
 static int fk_allreduce(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err)
@@ -196,7 +197,8 @@ static void fk_rank(const struct fk_case *c, int rank, const char *name)
     fk_set("GYRE_RANKS", 2);
     fk_set("GYRE_LOCAL_RANKS", 2);
     setenv("GYRE_JOB", name, 1);
-    if (fk_told(gyre_job_open(&job, &wait, &error), &error)) { /* before that nobody knows of this rank */
+    /* before that, nobody knows of this rank */
+    if (fk_told(gyre_job_open(&job, &wait, &error), &error)) {
         faults_begin(fk_kind, FAULTS_ONCE, fk_number);
         if (c->glm)
             fk_glm(job);
@@ -236,7 +238,8 @@ static int fk_once(const struct fk_case *c, int mode, int64_t n)
     }
     int code[2] = { -1, -1 };
     const int64_t began = gy_clock_ns();
-    for (int k = 0, one; k < 2; k++) { /* whoever ends first: a process that nobody has waited for still looks alive */
+    /* whoever ends first: a process that nobody has waited for still looks alive */
+    for (int k = 0, one; k < 2; k++) {
         const pid_t ended = waitpid(-1, &one, 0);
         code[ended == pid[1]] = one;
     }
@@ -245,7 +248,8 @@ static int fk_once(const struct fk_case *c, int mode, int64_t n)
     T_CHECK_MSG(seconds < 20, "%s, %" PRId64 ": rank 0 hears of it after %.1f s", c->name, n, seconds);
     T_CHECK_MSG(WIFEXITED(code[0]) && WEXITSTATUS(code[0]) == 0 && a->bytes == 0, "%s, sum %" PRId64 ": code %d, %" PRId64 " bytes", c->name, n, code[0],
                 a->bytes);
-    if (mode == FK_MAP && strcmp(b->what, "mmap") != 0) { /* what is read of the system is not needed */
+    /* a failed read of the system's files does no harm */
+    if (mode == FK_MAP && strcmp(b->what, "mmap") != 0) {
         T_CHECK_MSG(a->failed_in < 0 && b->failed_in < 0, "%s, %" PRId64 " (%s): %s%s", c->name, n, b->what, a->text, b->text);
         return b->met;
     }
@@ -255,12 +259,15 @@ static int fk_once(const struct fk_case *c, int mode, int64_t n)
     }
     const int named = a->status == GYRE_E_PEER && strstr(a->text, "rank 1");
     T_CHECK_MSG(mode < FK_MEMORY ? named : a->status < 0 && a->text[0], "%s, sum %" PRId64 ": rank 0 says %d, '%s'", c->name, n, a->status, a->text);
-    if (mode == FK_DIES) { /* in its sum number n, from 0: as the board of the host has it, long before the next sign of life */
+    /* Rank 1 died in its sum number n, counted from 0. The host's board says so, long before the
+     * next sign of life is due. */
+    if (mode == FK_DIES) {
         char sum[64];
         snprintf(sum, sizeof sum, "has ended; it has not entered sum %" PRId64 ",", n + 2);
         T_CHECK_MSG(strstr(a->text, sum), "%s, %" PRId64 ": no '%s' in '%s'", c->name, n, sum, a->text);
     }
-    /* rank 0 may still be at the end of the sum before; it may go on until it needs rank 1, whose device has failed behind the last sum */
+    /* Rank 0 may still be at the end of the sum before. It may go on until it needs rank 1, whose
+     * device failed behind the last sum. */
     const int late = a->failed_in - b->call;
     T_CHECK_MSG(a->failed_in >= 0 && late <= (mode >= FK_DEVICE), "%s, %" PRId64 ": rank 1 was lost in call %d, rank 0 says so in call %d", c->name, n,
                 b->call, a->failed_in);

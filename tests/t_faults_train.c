@@ -96,7 +96,8 @@ static int fr_train(struct fr_run *run, const char *folder, int resume)
 /* ---- what a run leaves ---- */
 
 struct fr_left {
-    char *last, *rows; /* the last checkpoint; metrics.csv without its last column, which is the speed */
+    /* the last checkpoint; metrics.csv without its last column, the speed */
+    char *last, *rows;
     size_t bytes;
 };
 
@@ -154,7 +155,7 @@ static void fr_whole(const char *folder, const char *name, int64_t n)
     fr_free(&left);
 }
 
-/* Every checkpoint loads, and nothing half-written lies there that a resumed run would not clean. */
+/* Every checkpoint loads. Nothing half-written is left that a resumed run would not clean. */
 static void fr_all_load(struct gyre_net *net, const char *folder, const char *name, int64_t n)
 {
     DIR *dir = opendir(folder);
@@ -251,7 +252,8 @@ static void fr_damage(const char *path, int how)
     else if (how == 1)
         T_CHECK(fputc('x', file) == 'x');
     else
-        T_CHECK(fseek(file, -4, SEEK_END) == 0 && fwrite("\xff\xff\xff\x7f", 1, 4, file) == 4); /* a NaN */
+        /* a NaN */
+        T_CHECK(fseek(file, -4, SEEK_END) == 0 && fwrite("\xff\xff\xff\x7f", 1, 4, file) == 4);
     fclose(file);
 }
 
@@ -275,7 +277,7 @@ static void fr_damaged(void)
     fr_goes_on = 0;
 }
 
-/* Signals that interrupt reading and writing, and calls that move half of the bytes, are nobody's business. */
+/* Signals that interrupt reads and writes, and calls that move half of the bytes, do no harm. */
 static void fr_interrupted(void)
 {
     struct fr_run run;

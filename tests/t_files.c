@@ -191,7 +191,8 @@ static void files_test_good(void)
     T_CHECK(flags && flags->type == GY_ST_OTHER && flags->dims == 0 && flags->data && flags->data[0] == 8);
     T_CHECK(gy_st_find(file, "none")->count == 0 && !gy_st_find(file, "nome"));
     T_CHECK(gy_st_read_f32(half, 0, 2, value, &files_err) == GY_OK);
-    T_CHECK(value[0] == 256.0f / 16777216.0f && value[1] == 770.0f / 16777216.0f); /* 0x0100 and 0x0302: subnormal */
+    /* 0x0100 and 0x0302: subnormal */
+    T_CHECK(value[0] == 256.0f / 16777216.0f && value[1] == 770.0f / 16777216.0f);
     T_CHECK(gy_st_read_f32(half, 1, 2, value, &files_err) == GY_E_ARG);
     T_CHECK(gy_st_read_f32(half, -1, 1, value, &files_err) == GY_E_ARG);
     T_CHECK(gy_st_read_f32(flags, 0, 1, value, &files_err) == GY_E_FORMAT && strstr(files_err.text, "BOOL"));
@@ -312,7 +313,8 @@ static void files_test_writer_errors(void)
     if (!T_CHECK(gy_st_create(&writer, &alloc, path, &files_err) == GY_OK))
         return;
     T_CHECK(gy_st_declare(writer, "a", GY_ST_U8, one, 1, &files_err) == GY_OK);
-    T_CHECK(gy_st_commit(writer, &files_err) == GY_E_BUG && gy_file_exists(path) == 0); /* data is missing */
+    /* data is missing */
+    T_CHECK(gy_st_commit(writer, &files_err) == GY_E_BUG && gy_file_exists(path) == 0);
     if (!T_CHECK(gy_st_create(&writer, &alloc, path, &files_err) == GY_OK))
         return;
     T_CHECK(gy_st_declare(writer, "a", GY_ST_U8, one, 1, &files_err) == GY_OK);
@@ -341,7 +343,8 @@ static void *files_limited(void *user, void *ptr, size_t old_bytes, size_t new_b
     return grown;
 }
 
-/* Every allocation of writing and reading fails once: a clean error, nothing left behind, no byte leaked. */
+/* Every allocation of writing and reading fails once. Each time there is a clean error, nothing is
+ * left behind, and no byte leaks. */
 static void files_test_memory(void)
 {
     char path[2048], scarce[2048];

@@ -11,7 +11,8 @@
 /* ---- plain sums ---- */
 
 struct plain {
-    double primal, dual, rows; /* rows: the sum of every row's own gap, with the scores of the vector that the duals give */
+    /* rows: the sum of the rows' own gaps, with scores of the vector that the duals give */
+    double primal, dual, rows;
 };
 
 static double *plain_vector(const struct gy_glm_problem *p, const struct glm_data *d, const float *dual)
@@ -341,7 +342,8 @@ static struct glm_data_kind t_kind(int loss, int values, uint64_t seed)
     return (struct glm_data_kind){ .rows = 3000, .features = 200, .most = 14, .values = values, .regression = loss == GY_GLM_SQUARED, .seed = seed };
 }
 
-/* Any loss, with and without bias, weights, scales and l1, from several views, resident or not, reaches its certified optimum; plain sums agree. */
+/* Any loss, with and without bias, weights, scales and l1, from several views, resident or not,
+ * reaches its certified optimum. Plain sums agree. */
 static void test_every_model(void)
 {
     for (int loss = 0; loss < GY_GLM_LOSSES; loss++)
@@ -416,7 +418,8 @@ static void test_same_bits(void)
     }
 }
 
-/* Rows with and without values, and rows of equal length with and without offsets, are the same problem. */
+/* Rows with and without values, and rows of equal length with and without offsets, are the same
+ * problem. */
 static void test_forms(void)
 {
     struct glm_data data;
@@ -520,7 +523,8 @@ static void test_small(void)
     free(data.view);
 }
 
-/* Four threads with equal rows and no damping move four times too far: the guard sees it, and the run still ends at the optimum. */
+/* Four threads with equal rows and no damping move four times too far. The guard sees it, and the
+ * run still ends at the optimum. */
 static void test_guard(void)
 {
     struct glm_data data;
@@ -610,7 +614,8 @@ static int t_validate(void *user, const float *w, double *loss, struct gy_error 
     return GY_OK;
 }
 
-/* Every solver ends at the check at which the loss is less than a hundredth below that of three checks before, and not earlier. */
+/* Every solver ends at the first check whose loss is less than a hundredth below that of three
+ * checks before. */
 static void test_validation(void)
 {
     static const double falls[] = { 10, 9, 8.5, 8.4, 8.39, 8.389, 8.388, 8.387 }, slowly[] = { 10, 9.94, 9.88, 9.82, 9.76, 9.7, 9.64, 9.58, 9.52, 9.46 },

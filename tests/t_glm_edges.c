@@ -123,7 +123,8 @@ static int ed_sum_rank(void *user, struct gyre_job *job, int rank)
     return status == GY_OK;
 }
 
-/* Of few numbers each is summed as if it were alone; of many the small ones too as exactly as floats. */
+/* Few numbers are summed as exactly as if each were alone. Of many numbers the small ones, too, are
+ * summed as exactly as floats are. */
 static void test_sums(void)
 {
     struct ed_sums *const left = gr_memory(ED_RANKS * sizeof *left);
@@ -220,7 +221,8 @@ static void test_tiny(void)
 #define ED_STARVED_ROWS 12
 #define ED_STARVED_FEATURES 150
 
-/* Dense rows whose features have scales from 10^-wild to 10^wild, and weights of 10,000 beside a small l2. */
+/* Dense rows with weights of 10,000 beside a small l2. Features have scales from 10^-wild to
+ * 10^wild. */
 static void ed_starve(struct glm_data *data, int64_t rows, uint32_t features, double wild)
 {
     const size_t entries = (size_t)rows * features;
@@ -246,7 +248,8 @@ static void ed_starve(struct glm_data *data, int64_t rows, uint32_t features, do
     glm_data_cut(data, 2, 1);
 }
 
-/* The curvature has a rank of 12: pivots are l2, and what floats make of them. Every row can be right, so P falls to nearly nothing. */
+/* The curvature has rank 12, so pivots are l2 and rounding errors of floats. Every row can be
+ * right, so P falls to nearly 0. */
 static void test_starved(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
@@ -266,15 +269,17 @@ static void test_starved(void)
         }
         T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_newton()->solve(&run, &err) == GY_OK);
         gy_pool_close(run.pool);
-        const int steps = problem.loss == GY_GLM_HINGE ? 600 : 200; /* the hinge loss does not bend: steps go from edge to edge */
+        /* the hinge loss has no curvature: steps go from edge to edge */
+        const int steps = problem.loss == GY_GLM_HINGE ? 600 : 200;
         T_CHECK_MSG(run.result.primal < 10 && run.epochs < steps && run.why != GY_GLM_EPOCHS, "loss %d, case %d: P %g after %d epochs until %s",
                     problem.loss, k % 4, run.result.primal, run.epochs, gy_glm_why_name(run.why));
         glm_data_free(&data);
     }
 }
 
-/* The same with an l1 penalty and no l2: a matrix of floats has curvatures below 0 where those of the rows are 0. Of the rows that an exact descent finds
- * right P is the penalty alone, here well below 1 of 60,000 at the beginning. */
+/* The same with an l1 penalty and no l2. A matrix of floats has curvatures below 0 where those of
+ * the rows are 0. An exact descent gets every row right, so P is the penalty alone: well below 1,
+ * from 60,000 at the beginning. */
 static void test_starved_l1(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
@@ -301,7 +306,8 @@ static void test_starved_l1(void)
 
 /* ---- what cannot be reached ---- */
 
-/* Rounding keeps the bound of a model of features of wild scales far from P. The run says so instead of going on. */
+/* Features of wild scales: rounding keeps the bound far from P. The run says so instead of going
+ * on. */
 static void test_unreachable(void)
 {
     static const int kinds[] = { ED_NEWTON, ED_L1, ED_SOFTMAX };
@@ -358,7 +364,8 @@ static void ed_hinge_make(struct glm_data *data, struct gy_glm_problem *problem,
     glm_data_cut(data, 1, 1);
 }
 
-/* What the run says is what its weights and dual numbers are, "gap" is said where that holds, and nothing is worse than where it began. */
+/* The run reports what its weights and dual numbers give, and "gap" only where it holds. Nothing is
+ * worse than at the beginning. */
 static void test_hinge(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();

@@ -30,7 +30,8 @@ static struct gy_blocks *feed_blocks(struct glm_data *data)
     return blocks;
 }
 
-/* Entries of a pass that are not those of the data's rows from `row` on, which comes back as where the pass ended. */
+/* Counts the differences between a pass and the data's rows from *row on. *row becomes the row
+ * where the pass ended. */
 static int feed_differs(struct gy_glm_feed *feed, const struct glm_data *data, int64_t *row, int normalize)
 {
     int wrong = 0;

@@ -81,7 +81,8 @@ static void test_l1_known(const char *folder)
     glm_data_free(&data);
 }
 
-/* Gradient of losses and l2 by the plainest sums, and with it what the optimum asks of every weight. */
+/* Computes the gradient of losses and l2 by plain sums, and checks the optimality conditions of
+ * every weight. */
 static void check_conditions(const struct glm_data *data, const struct gy_glm_problem *problem, const struct l1_solved *found, const char *name, size_t number)
 {
     double *const g = glm_data_grow(NULL, found->dims * sizeof *g);
@@ -127,7 +128,8 @@ static int l1_takes(int loss)
     return takes;
 }
 
-/* Every loss, few and many features, with weights, scales, each kind of bias, with and without l2. */
+/* Every loss, few and many features, with weights, scales, each kind of bias, with and without
+ * l2. */
 static void test_l1_random(void)
 {
     static const struct glm_data_kind kinds[] = {
@@ -189,7 +191,8 @@ static void test_l1_threads(void)
         }
 }
 
-/* Rows with many features of a set: its matrix costs many looks at the columns, and later steps have it again. */
+/* Rows with many features of the working set. Its matrix costs many visits of the columns, and
+ * later steps use it again. */
 static void test_l1_kept(void)
 {
     static const struct glm_data_kind kind = { 4000, 800, 90, 0, 0, 31 };
@@ -207,7 +210,8 @@ static void test_l1_kept(void)
     glm_data_free(&data);
 }
 
-/* Groups of features of which every row has one: their sum is constant, and coordinate descent alone takes thousands of rounds. */
+/* Groups of features of which every row has one. Their sum is constant, and coordinate descent
+ * alone takes thousands of rounds. */
 static void test_l1_groups(void)
 {
     const int64_t rows = 4000;
@@ -245,7 +249,8 @@ static void test_l1_groups(void)
 
 enum { FIELDS = 26, FIELD_VALUES = 40 };
 
-/* Every row has one value of each field, the first ones more often; of the last field, one row in five has none. */
+/* Every row has one value of each field, low ones more often. One row in five has no value of the
+ * last field. */
 static void fields_data(struct glm_data *data, int64_t rows)
 {
     *data = (struct glm_data){ .rows = rows };
@@ -302,7 +307,7 @@ static void check_fields(struct glm_data *data, int bias)
     gy_pool_close(pool);
 }
 
-/* What a move of the values changes in the model, by plain sums: the slope, the curve of all rows, l1. */
+/* The change of the model when the values move, by plain sums: slope, curve of all rows, l1. */
 static double sampled_change(const struct gy_l1_by_columns *model, const double *before)
 {
     double sum = 0;
@@ -316,8 +321,9 @@ static double sampled_change(const struct gy_l1_by_columns *model, const double 
     return sum;
 }
 
-/* Of so many rows the groups' matrix is made of every second one. Where these say too little of the curve, a step by it would raise the model:
- * the best share of it is taken. odd: the curve of the rows that are not looked at, of that of the others; share: what is best then. */
+/* With this many rows the groups' matrix is made of every second one. If these understate the
+ * curve, the step would raise the model, so the best share of it is taken. odd: the curve of the
+ * rows that are left out, relative to that of the others; share: the best share then. */
 static void check_sampled(double odd, double share)
 {
     enum { ROWS = 40000 };
@@ -448,7 +454,8 @@ static void face_begin(struct gy_l1_by_columns *model, const struct gy_glm_probl
         model->rows[i] = (struct gy_l1_row){ model->nw->curve[i], 0 };
 }
 
-/* How far coordinates are from their conditions, by the product over rows; and what rows are said to have, from what they have. */
+/* Returns how far coordinates are from their optimality conditions, by the product over rows.
+ * *slopes: the relative error of the slopes that rows are said to have. */
 static double face_off(const struct gy_l1_by_columns *model, double *slopes)
 {
     float p[FACE_COLUMNS + 1];

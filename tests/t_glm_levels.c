@@ -148,8 +148,8 @@ static void lv_check_formula(struct lv_left *left)
 
 /* ---- rows that each rank could fit alone ---- */
 
-/* Features that nearly all rows have, and many that few have: ranks agree about w long before they agree about dual numbers, and what a pass sums shows
- * next to nothing of it. */
+/* Features that nearly all rows have, and many that few have. Ranks agree about w long before they
+ * agree about dual numbers, and the sums of a pass hardly show that. */
 static void lv_check_hidden(struct lv_left *left)
 {
     enum { ROWS = 3000, FREQUENT = 200, GROUPS = 12, GROUP = 1000 };
@@ -181,7 +181,7 @@ static void lv_check_hidden(struct lv_left *left)
 
 /* ---- the guard ---- */
 
-/* Ranks that all move w the same way, with a sigma as if they did not: the guard has to raise it. */
+/* All ranks move w the same way, with a sigma as if they did not. The guard has to raise it. */
 static int lv_guard_rank(void *user, struct gyre_job *job, int rank)
 {
     const struct lv_case *const c = user;
@@ -226,7 +226,8 @@ static void lv_check_guard(struct lv_left *left)
 
 /* ---- time ---- */
 
-/* Rank 1 alone has a limit, which is over at once: all end in the same round, with the same weights. */
+/* Only rank 1 has a time limit, which is over at once. All ranks end in the same round with the
+ * same weights. */
 static int lv_time_rank(void *user, struct gyre_job *job, int rank)
 {
     const struct lv_case *const c = user;
@@ -264,7 +265,8 @@ static void lv_check_time(struct lv_left *left)
 
 /* ---- what ranks must have alike ---- */
 
-/* A setting of the other rank: a double, or an int, or else a class's weight, its label, the solver, the rows. */
+/* The kind of a setting that differs on the other rank. FACTOR, LABEL, COUNT: a class's weight, the
+ * label of its class, the number of weights. */
 enum lv_what { LV_DOUBLE, LV_INT, LV_SEED, LV_FACTOR, LV_LABEL, LV_COUNT, LV_SOLVER, LV_ROWS };
 static const struct lv_setting {
     const char *name;

@@ -33,7 +33,8 @@ static long double ls_least(const struct ls_row *r, long double lo, long double 
     return ls_tilted(r, (lo + hi) / 2);
 }
 
-/* One random row: y as the loss has labels, a score and a dual number of its domain, often at a border or a kink. */
+/* One random row: a label y of the loss, a score, and a dual number in the loss's domain. Both are
+ * often at a border or a kink. */
 struct ls_draw {
     const struct gy_glm_loss *row;
     int loss;
@@ -80,7 +81,8 @@ static void ls_conjugate_and_gap(const struct ls_draw *d)
                 dual, y, c, gap, want);
     T_CHECK_MSG(d->row->form == GY_GLM_LOGIT || fabs(seen - gap) <= 1e-5 * size, "%s: gap at z %g, dual %g (y %g, c %g) is %g as it is seen, really %g",
                 d->row->name, z, dual, y, c, seen, gap);
-    const float near = d->y * (0.0625f - d->dual); /* a logit's gap is seen by its square: where that is small */
+    /* a logit's gap_seen is quadratic, so it is compared where the gap is small */
+    const float near = d->y * (0.0625f - d->dual);
     const double there = d->row->gap(y, (double)near, dual, c), square = (double)d->row->gap_seen(d->y, near, d->dual, d->c);
     T_CHECK_MSG(d->row->form != GY_GLM_LOGIT || fabs(square - there) <= 0.04 * there, "%s: gap at dual %g is %g as it is seen, really %g", d->row->name, dual,
                 square, there);
@@ -92,7 +94,8 @@ static void ls_conjugate_and_gap(const struct ls_draw *d)
                 d->row->name, bent, conjugate);
 }
 
-/* The coefficient of the slope's dual number is -c dl/dz, and its row lacks nothing. The steepest slope nearby is none less. */
+/* The coefficient of the slope's dual number is -c dl/dz, and its row has no gap. The steepest
+ * slope nearby is no smaller. */
 static void ls_slope(const struct ls_draw *d)
 {
     const double y = (double)d->y, c = (double)d->c, z = (double)d->z + 1e-3; /* at no kink */
@@ -148,7 +151,8 @@ static double ls_row_dual(const struct ls_draw *d, double dual)
 static void ls_step(const struct ls_draw *d)
 {
     const double dual = (double)d->row->step(d->y, d->z, d->dual, d->q, d->c), best = ls_row_dual(d, dual);
-    if (d->q <= 0 && d->row->smooth == GY_GLM_KINK) /* a row of no features: c, for its score is 0 and stays */
+    /* a row without features gets dual number c, for its score stays 0 */
+    if (d->q <= 0 && d->row->smooth == GY_GLM_KINK)
         return;
     T_CHECK_MSG(isfinite(best), "%s: a step to %g, which is none (y %g, c %g)", d->row->name, dual, (double)d->y, (double)d->c);
     for (int k = -200; k <= 200; k++) {
@@ -310,10 +314,12 @@ static double ls_bound(struct ls_data *d, int loss, double *primal)
     return at.dual;
 }
 
-/* A bound of dual numbers that are some, -INFINITY as soon as one is none; what stands at a row of weight 0 is not looked at. */
+/* A bound is finite for valid dual numbers, and -INFINITY as soon as one is invalid. Dual numbers
+ * of rows of weight 0 do not matter. */
 static void test_infeasible(void)
 {
-    static const float none[] = { NAN, INFINITY, -INFINITY, -1e-6f, LS_C * 1.000001f }; /* the finite ones: of some losses */
+    /* the finite ones are invalid for some losses only */
+    static const float none[] = { NAN, INFINITY, -INFINITY, -1e-6f, LS_C * 1.000001f };
     for (int k = 0; k < GY_GLM_LOSSES * (int)GY_COUNT(none); k++) {
         struct ls_data d;
         double primal, all;
@@ -351,7 +357,8 @@ enum { LS_MOST = 40, LS_WIDE = 8 };
 struct ls_slow {
     const struct gy_glm_problem *problem;
     int rows, dim;
-    long double x[LS_MOST][LS_WIDE], y[LS_MOST], c[LS_MOST], part[LS_MOST]; /* part: a dual number over c; of the logistic loss sig of one */
+    /* part: a dual number over c; for the logistic loss its sigmoid */
+    long double x[LS_MOST][LS_WIDE], y[LS_MOST], c[LS_MOST], part[LS_MOST];
     long double u[LS_WIDE];
 };
 
@@ -494,7 +501,8 @@ static double ls_kappa(int loss, double l2, double square, double rows)
     return gy_sdca_kappa(&s, square, rows);
 }
 
-/* The first kappa goes with the curvature where there is one; without, it lies between l2 and the rows' size, as their geometric mean does. */
+/* The first kappa is proportional to the curvature. Without curvature it lies between l2 and the
+ * rows' size, and goes with their geometric mean. */
 static void test_kappa(void)
 {
     const double one = ls_kappa(GY_GLM_SQUARED, 1, 600, 100) / ls_curvature(GY_GLM_SQUARED);
@@ -507,7 +515,8 @@ static void test_kappa(void)
     T_CHECK(fabs(ls_kappa(GY_GLM_HINGE, 4, 600, 100) - 2 * ls_kappa(GY_GLM_HINGE, 1, 600, 100)) < 1e-9);
 }
 
-/* The l2 below which passes of ascent are expected to take longer than Newton's method, for a loss that bends so. */
+/* The l2 below which passes of ascent are expected to take longer than Newton's method for this
+ * loss. */
 static double ls_turn(int loss, uint32_t features)
 {
     const struct gy_glm_feed feed = { .rows = 100000, .all_rows = 100000, .entries = 10000000, .features = features };
@@ -524,7 +533,8 @@ static double ls_turn(int loss, uint32_t features)
     return hi;
 }
 
-/* The choice of a solver looks at curvature over l2. Of the hinge loss, which has none, Newton's method is for few features. */
+/* The choice of a solver depends on curvature over l2. For the hinge loss, which has no curvature,
+ * Newton's method is for few features. */
 static void test_choice(void)
 {
     const double one = ls_turn(GY_GLM_SQUARED, 5000) / ls_curvature(GY_GLM_SQUARED), hinge = ls_turn(GY_GLM_HINGE, 500);

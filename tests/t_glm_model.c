@@ -147,10 +147,12 @@ static void test_scores(void)
     memcpy(m->w, w, sizeof w);
     struct gy_glm_scorer s = gy_glm_model_scorer(m);
     gy_glm_score(&s, &rows, 0, 3, score);
-    T_CHECK(score[0] == 5.0f && score[1] == -2.5f && score[2] == 0.5f); /* ids 9 and 3 are not the model's */
+    /* the model has no ids 9 and 3 */
+    T_CHECK(score[0] == 5.0f && score[1] == -2.5f && score[2] == 0.5f);
     s.normalize = 1;
     gy_glm_score(&s, &rows, 1, 2, score);
-    T_CHECK(fabsf(score[0] - (-3.0f / 5 + 0.5f)) < 1e-6f && score[1] == 0.5f); /* the length is of all of the row */
+    /* the length is that of the whole row */
+    T_CHECK(fabsf(score[0] - (-3.0f / 5 + 0.5f)) < 1e-6f && score[1] == 0.5f);
     T_CHECK(gy_glm_probability(m, score, share) && fabsf(share[0] + share[1] - 1) < 1e-6f && share[0] > share[1]);
     T_CHECK(gy_glm_decide(m, score) == 0 && gy_glm_model_class(m, 1) == 1 && gy_glm_model_class(m, 0.5f) == -1);
     gyre_glm_close(m);

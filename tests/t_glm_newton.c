@@ -34,7 +34,8 @@ static struct solved solve_with(struct glm_data *data, const struct gy_glm_probl
     return out;
 }
 
-/* The relative gap that floats allow: the hinge loss's dual numbers are what they are, not slopes. */
+/* The relative gap that floats allow. The hinge loss's dual numbers are variables, not slopes of
+ * scores. */
 static double least_gap(int loss) { return loss == GY_GLM_HINGE ? 1e-8 : 1e-9; }
 
 static struct solved solve(struct glm_data *data, const struct gy_glm_problem *problem, int threads)
@@ -149,7 +150,8 @@ static void test_known(const char *folder)
     glm_data_free(&data);
 }
 
-/* Every loss, few and many features, values or ones, with weights, scales and each kind of bias: at most as low as any point beside it, and certified. */
+/* Every loss, few and many features, values or ones, with weights, scales and each kind of bias.
+ * The result is no higher than any point beside it, and its gap is certified. */
 static void test_random(void)
 {
     static const struct glm_data_kind kinds[] = {
@@ -169,7 +171,8 @@ static void test_random(void)
             problem.bias = bias ? 1.5 : 0;
             problem.bias_free = bias == 2;
             problem.class_weight[1] = l % 2 ? 2.5f : 1;
-            if (!gy_glm_newton()->fits(&problem, &data.feed, &why)) { /* the hinge loss: too many features, or a free bias */
+            /* the hinge loss: too many features, or a free bias */
+            if (!gy_glm_newton()->fits(&problem, &data.feed, &why)) {
                 T_CHECK(problem.loss == GY_GLM_HINGE && (problem.bias_free || data.feed.features > 1000) && why);
                 glm_data_free(&data);
                 continue;
@@ -185,7 +188,8 @@ static void test_random(void)
             struct solved found = solve(&data, &problem, 1);
             T_CHECK_MSG(found.at.gap <= 1e-7 * fabs(found.at.primal) + 1e-7, "kind %zu problem %d: P %.12g gap %.3g", k, l, found.at.primal, found.at.gap);
             check_lowest(&data, &problem, &found);
-            /* the same from views that do not stay, of other sizes: another order of sums, the same optimum */
+            /* views of other sizes that are not resident: another order of sums, the same
+             * optimum */
             glm_data_cut(&data, data.rows < 5 ? 1 : 5, 0);
             struct solved again = solve(&data, &problem, 2);
             T_CHECK_MSG(fabs(again.at.primal - found.at.primal) <= 1e-7 * fabs(found.at.primal) + 1e-7, "kind %zu problem %d: %.12g and %.12g", k, l,
@@ -323,7 +327,8 @@ static void test_passes(void)
     }
 }
 
-/* A system of n equations solved by the factor; the largest residual, by the scale of its equation. Scales go from 1 to 10^wild and 10^-wild. */
+/* Solves a system of n equations by the factor. Returns the largest residual, each relative to the
+ * scale of its equation. Scales go from 10^-wild to 10^wild. */
 static double factor_residual(struct gy_pool *pool, size_t n, double wild)
 {
     double *const a = glm_data_grow(NULL, n * (n + 1) / 2 * sizeof *a), *const kept = glm_data_grow(NULL, n * (n + 1) / 2 * sizeof *kept);

@@ -116,7 +116,8 @@ static void pt_fewest(void)
                     pt_few(loss, rows, threads, form < 2 ? 1 : rows, form % 2);
 }
 
-/* Problems on which the centre brings nothing: without it passes reach the gap. Numbers differ by processor, and so may one of them or two. */
+/* Problems on which the centre gains nothing: without it passes reach the gap. Numbers differ by
+ * processor, so one or two problems may miss it. */
 static void pt_turns(void)
 {
     static const uint64_t number[] = { 820, 1079, 1774, 1891, 1950, 2000, 2122, 2736 };
@@ -153,7 +154,8 @@ static void pt_rounding(int loss, int threads)
     glm_data_free(&c.data);
 }
 
-/* Two columns in which all rows are alike but for a part that floats do not hold beside it: scores are rounding, and the gap does not close. */
+/* Two rows that are alike but for a part that a float loses beside the rest. Scores are rounding,
+ * and the gap does not close. */
 static void pt_stalled(void)
 {
     int64_t start[3] = { 0, 2, 4 };

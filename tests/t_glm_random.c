@@ -23,15 +23,17 @@
 #include <unistd.h>
 
 #define GG_PROBLEMS 300
-#define GG_WALL 6         /* times the seconds of processor time that a training may take, by the clock: machines are busy */
+/* a training may take this many times its processor seconds by the clock: machines are busy */
+#define GG_WALL 6
 #define GG_RANKS 2
 #define GG_TRIES 4000
 #define GG_SHRUNK 2       /* of a kind that are made smaller */
 #define GG_SHRINK_SECONDS 20.0
 #define GG_KINDS 40
-#define GG_NEAR 1e-4      /* an objective without its gap that is above the optimum by more, relative, is far */
+/* relative excess over the optimum that is far, for an objective that missed its gap */
+#define GG_NEAR 1e-4
 #define GG_FAR 20         /* of these, their seeds are printed */
-#define GG_UNPROVED 5     /* percent of parts whose bound verification may miss by more than roundings */
+#define GG_UNPROVED 5     /* percent of parts whose bound may miss by more than roundings */
 #define GG_UNDECIDED 3    /* percent of problems whose optimum may stay unknown */
 
 /* Faults that the test plants into what came out. */
@@ -347,7 +349,8 @@ static int gg_alone(const struct gg_job *job, double seconds, char why[GC_WHY])
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0)
-        exit(gg_check(job, seconds, gg_shared->why)); /* with what a sanitizer looks at in the end */
+        /* exit runs a sanitizer's last checks */
+        exit(gg_check(job, seconds, gg_shared->why));
     if (child < 0 || waitpid(child, &status, 0) != child)
         return snprintf(why, GC_WHY, "test (none): no process"), 1;
     return gg_said(status, job->c, seconds, why);
@@ -480,18 +483,18 @@ static void gg_planted_ends(void)
     T_CHECK_MSG(gg_alone(&hangs, 0.2, why) && strncmp(why, "hang", 4) == 0, "one that stands still: %s", why);
 }
 
-/* Problems with an optimum in closed form, or of a search in one dimension, as texts; and refusals. */
+/* Problems as texts, whose optimum has a closed form or comes from a search in one dimension. */
 static const struct {
     const char *text;
     double optimum;
 } gg_known[] = {
-    { "features=1 loss=squared l2=2 | 3 1:1 | 1 1:1", 3 },                       /* w = 1: 2 + 0 + 1 */
-    { "features=1 loss=squared l2=0 l1=1 | 3 1:1", 2.5 },                        /* w = 2: 1/2 + 2 */
+    { "features=1 loss=squared l2=2 | 3 1:1 | 1 1:1", 3 },                    /* w = 1: 2 + 0 + 1 */
+    { "features=1 loss=squared l2=0 l1=1 | 3 1:1", 2.5 },                       /* w = 2: 1/2 + 2 */
     { "features=1 loss=squared l2=1 bias=1 free=1 | 3 1:0 | 5 1:0", 1 },         /* bias 4 */
-    { "features=1 loss=hinge l2=1 | 1 1:0.5 | -1", 1.875 },                      /* w = 1/2: 3/4 + 1 + 1/8 */
+    { "features=1 loss=hinge l2=1 | 1 1:0.5 | -1", 1.875 },             /* w = 1/2: 3/4 + 1 + 1/8 */
     { "features=1 loss=hinge l2=1e-4 | 1 1:-1 | -1 1:100", 5e-5 }, /* w = -1 */
-    { "features=1 loss=squared-hinge l2=2 | 1 1:1 | -1 1:-1", 2.0 / 3 },         /* w = 2/3: 2/9 + 4/9 */
-    { "features=0 bias=1 free=1 | 1 | 1 | -1", 1.9095425048844386 },             /* 3 log 3 - 2 log 2 */
+    { "features=1 loss=squared-hinge l2=2 | 1 1:1 | -1 1:-1", 2.0 / 3 },    /* w = 2/3: 2/9 + 4/9 */
+    { "features=0 bias=1 free=1 | 1 | 1 | -1", 1.9095425048844386 },         /* 3 log 3 - 2 log 2 */
     { "features=0 softmax=1 bias=1 free=1 | 1 | 2 | 3", 3.2958368660043291 },    /* 3 log 3 */
 };
 

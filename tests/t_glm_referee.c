@@ -117,7 +117,8 @@ static struct tr_row tr_row(const struct tr *t, int i)
     double square = 0;
     for (int64_t k = t->start[i]; k < t->start[i + 1]; k++)
         square += (double)t->value[k] * (double)t->value[k];
-    const double scale = t->normalize && square > 0 ? (double)(float)(1 / sqrt(square)) : 1; /* as it is defined: a float */
+    /* the definition makes the scale a float */
+    const double scale = t->normalize && square > 0 ? (double)(float)(1 / sqrt(square)) : 1;
     for (int64_t k = t->start[i]; k < t->start[i + 1]; k++)
         r.x[t->id[k]] = (long double)scale * (long double)t->value[k];
     if (p->bias != 0)
@@ -193,7 +194,8 @@ static long double tr_objective(const struct tr *t, const float *w, long double 
     return sum;
 }
 
-/* How dual numbers are moved: less shift c, times a side by their sign; probabilities a share of the way to q. */
+/* How dual numbers are moved. Each loses shift c and is scaled by the side of its sign.
+ * Probabilities go a share of the way to q. */
 struct tr_moved {
     long double shift, side[2], share, q[TR_CLASSES];
 };
@@ -292,7 +294,8 @@ static void tr_share(const struct tr *t, struct tr_moved *m, const struct tr_sum
         m->q[k] = m->share > 0 ? fmaxl(s->own[k] - (1 - m->share) * sum[k], 0) / (m->share * s->weight) : 0;
 }
 
-/* The bound of the answer's dual numbers, moved where the problem asks for it; *size: of what it is the difference of. */
+/* The bound of the answer's dual numbers, moved to suit a free bias. *size: the size of the terms
+ * whose difference it is. */
 static long double tr_bound(const struct tr *t, long double *size)
 {
     struct tr_moved m = { .side = { 1, 1 } };
@@ -325,7 +328,8 @@ static long double tr_bound(const struct tr *t, long double *size)
 
 /* ---- weights and dual numbers ---- */
 
-/* Steps down, as far as halving and doubling them goes: any weights do, better ones judge harder. */
+/* Descends as far as halving and doubling of steps goes. Any weights may be used; better ones judge
+ * harder. */
 static void tr_descend(const struct tr *t, float *w)
 {
     const int all = tr_models(t) * tr_dim(t);
@@ -372,7 +376,8 @@ static void tr_answer(struct tr *t)
         t->w[j] = kind == 0 ? 0 : (float)(tr_scale(t, kind == 1 ? 4 : 1) * (2 * tr_unit(t) - 1));
     if (kind > 1)
         tr_descend(t, t->w);
-    const float longer = kind == 3 ? (float)(1 + 40 * tr_unit(t)) : 1; /* where rows are told apart, losses far below 1 */
+    /* longer weights tell rows apart, with losses far below 1 */
+    const float longer = kind == 3 ? (float)(1 + 40 * tr_unit(t)) : 1;
     for (int j = 0; j < all; j++)
         t->w[j] *= longer;
     for (int j = 0; j < all; j++)
@@ -440,7 +445,8 @@ static const char *tr_wrong(struct tr *t, const struct gy_glm_verdict *v)
     if (!((long double)v->bound <= tr_objective(t, low, slope)))
         return "the bound is above another objective";
     const long double bound = tr_bound(t, &size);
-    const long double near = (t->has_dual ? 1e-9L : 1e-5L) * size + (t->has_dual ? 1e-15L : 1e-12L) * at; /* slopes of scores have their roundings, too */
+    /* slopes of scores have rounding errors of their own */
+    const long double near = (t->has_dual ? 1e-9L : 1e-5L) * size + (t->has_dual ? 1e-15L : 1e-12L) * at;
     if (!t->has_dual && tr_has_kink(t))
         return NULL;
     return fabsl((long double)v->bound - bound) <= near + 1e-30L ? NULL : "the bound is not that of the dual numbers";

@@ -9,7 +9,8 @@
 
 #define SOFT_CLASSES 5
 
-static const float soft_factor[SOFT_CLASSES] = { 1, 2.5f, 1, 0.5f, 3 }; /* how often rows of a class count */
+/* weights of the classes' rows */
+static const float soft_factor[SOFT_CLASSES] = { 1, 2.5f, 1, 0.5f, 3 };
 
 static struct gy_glm_problem soft_problem(double l2, double bias)
 {

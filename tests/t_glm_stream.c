@@ -96,7 +96,8 @@ static int st_equal(const struct st_set *s, const struct gy_rows *in, int32_t i,
     return same && memcmp(&weight, &want, 4) == 0;
 }
 
-/* One pass; rows that are not as they should be, or -1 with err. *next_row: the number that comes next. */
+/* Reads one pass and returns the number of wrong rows; -1: it failed with err. *next_row: the
+ * number of the next row. */
 static int st_pass(const struct st_set *s, struct gy_glm_feed *feed, int *next_row, int normalize, struct gy_error *err)
 {
     int wrong = 0;
@@ -166,7 +167,8 @@ static void test_set(const struct st_set *s)
     gy_blocks_close(blocks);
 }
 
-/* Parts are all rows once, equal to one row; their entries, counted before they are read, are what is read. */
+/* Parts hold all rows once, and differ by one row at most. Their entries, counted before reading,
+ * are those that are read. */
 static void test_parts(const struct st_set *s)
 {
     const struct gy_alloc alloc = gy_alloc_default();
@@ -195,7 +197,8 @@ static void test_parts(const struct st_set *s)
     gy_blocks_close(blocks);
 }
 
-/* One pass in any order; rows that are wrong, or missing. order: the first rows' numbers of its views. */
+/* Reads one pass in any order. Returns the number of rows that are wrong or missing. order: the
+ * first row of each view. */
 static int st_pass_any(const struct st_set *s, struct gy_glm_feed *feed, int64_t order[64], struct gy_error *err)
 {
     static unsigned char seen[8192];
@@ -450,7 +453,8 @@ static double st_train(struct gy_glm_feed *feed, int threads)
     return run.result.primal;
 }
 
-/* Rows that come window by window have the optimum of those in memory, and a second model on the same feed has it too. */
+/* Rows that come window by window lead to the same optimum as rows in memory. A second model on the
+ * same feed reaches it, too. */
 static void test_train(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();

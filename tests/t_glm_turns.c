@@ -28,7 +28,8 @@ struct gt_case {
 static const struct gt_case *gt_now;
 static int gt_at;        /* turns begun */
 static int gt_judged;    /* answers of this turn */
-static int gt_spoils;    /* an answer without a finite objective leaves dual numbers that are none */
+/* 1: an answer without a finite objective leaves dual numbers of NaN */
+static int gt_spoils;
 static int gt_warm_bad;  /* a turn began with such numbers */
 
 static int gt_solve(struct gy_glm_run *run, struct gy_error *err)

@@ -45,7 +45,8 @@
 enum tl_event { TL_NONE, TL_HANGS, TL_CUT, TL_CUT_PAIR, TL_KILLED, TL_STOPPED, TL_HANGS_INSIDE, TL_LEAVES, TL_EVENTS };
 static const struct tl_kind {
     const char *name, *words; /* in the sentence */
-    double most;              /* seconds from the event until all have said it, but for those that wait */
+    /* seconds from the event until all ranks report it, without the time that ranks wait */
+    double most;
     int waits;
 } tl_kinds[TL_EVENTS] = {
     [TL_NONE] = {"nobody is lost", "", 0, 0},
@@ -112,7 +113,8 @@ static struct tl_case tl_make(uint64_t seed, int number, int event)
     c.victim = (int)tl_draw(seed, number, 2, (uint32_t)c.ranks);
     c.other = (c.victim + 1) % c.ranks; /* in a ring they talk */
     c.sum = (int)tl_draw(seed, number, 3, TL_SUMS - 1);
-    if (cut && c.sum == 0 && (event == TL_CUT_PAIR || c.victim > 0)) /* only who is called has a socket before the first sum */
+    /* before the first sum only the called rank has a socket */
+    if (cut && c.sum == 0 && (event == TL_CUT_PAIR || c.victim > 0))
         c.sum = 1;
     for (int r = 0; r < c.ranks; r++)
         c.late[r] = tl_draw(seed, number, 10 + (uint64_t)r, 3) == 0 ? tl_draw(seed, number, 20 + (uint64_t)r, 1000) / 1000.0 : 0;
@@ -141,7 +143,8 @@ static int tl_is_data(const struct tl_shared *shared, int rank, int fd)
     return is;
 }
 
-/* 1: it is the connection of the pair: the higher rank knows it by the lower one's port, and says its own, by which the lower one does. */
+/* 1: fd is the pair's connection. The higher rank knows it by the lower one's port. It publishes
+ * its own port, by which the lower rank knows it. */
 static int tl_is_pair(struct tl_shared *shared, int rank, int other, int fd)
 {
     struct gy_net_endpoint own, peer;
@@ -207,7 +210,8 @@ static int tl_right(const struct tl_case *c, const float *data, int number)
     return 1;
 }
 
-/* Before sum number k; taking memory has sums of its own, before which those of number 0 come. 1: this rank leaves. */
+/* Called before sum number k. Taking memory does sums of its own; the event of sum 0 comes before
+ * them. 1: this rank leaves. */
 static int tl_before(const struct tl_case *c, struct tl_shared *shared, int rank, int k)
 {
     if (k != c->sum)
@@ -278,7 +282,8 @@ static void tl_check_rank(const struct tl_case *c, const struct tl_shared *share
 {
     const struct tl_left *const left = &shared->left[rank];
     const struct tl_kind *const kind = &tl_kinds[c->event];
-    const double seconds = (double)(left->ended - shared->happened) * 1e-9, most = kind->most + (kind->waits ? c->wait : 0) + 1; /* 1: late ones */
+    /* 1 second for late ranks */
+    const double seconds = (double)(left->ended - shared->happened) * 1e-9, most = kind->most + (kind->waits ? c->wait : 0) + 1;
     char who[40], other[40];
     snprintf(who, sizeof who, "rank %d on ", c->victim);
     snprintf(other, sizeof other, "rank %d on ", c->other);
@@ -293,13 +298,15 @@ static void tl_check_rank(const struct tl_case *c, const struct tl_shared *share
     T_CHECK_MSG(left->status == GYRE_E_PEER && named, "case %d (rank %d of %d %s at sum %d): rank %d says %d, '%s'", c->number, c->victim, c->ranks,
                 kind->name, c->sum, rank, left->status, left->text);
     T_CHECK_MSG(seconds < most, "case %d (%s): rank %d says so after %.1f s, not within %.1f", c->number, kind->name, rank, seconds, most);
-    T_CHECK_MSG(!kind->waits || seconds > c->wait - 1.2, /* others may have waited before, for a rank that was late */
+    /* other ranks may have waited before, for a rank that was late */
+    T_CHECK_MSG(!kind->waits || seconds > c->wait - 1.2,
                 "case %d: rank %d waited for %.1f s only", c->number, rank, seconds);
 }
 
 static void tl_check(const struct tl_case *c, const struct tl_shared *shared)
 {
-    const int speaks = c->event == TL_NONE || c->event == TL_CUT || c->event == TL_CUT_PAIR; /* the victim, too */
+    /* the victim reports, too */
+    const int speaks = c->event == TL_NONE || c->event == TL_CUT || c->event == TL_CUT_PAIR;
     const char *first = NULL;
     for (int r = 0; r < c->ranks; r++) {
         if (r == c->victim && !speaks)
@@ -356,8 +363,8 @@ static void tl_run(const struct tl_case *cases, int count, double most)
     munmap(shared, (size_t)count * sizeof *shared);
 }
 
-/* Does the system tell how long a connection has been silent? An emulator of processors answers with
- * four bytes of TCP_INFO; then the library cannot know that one is cut. */
+/* Does the system tell how long a connection has been silent? An emulator of processors returns
+ * four bytes of TCP_INFO. Then the library cannot know that a connection is cut. */
 static int tl_cuts_show(void)
 {
     unsigned char info[64];
@@ -412,7 +419,8 @@ struct tl_flood {
     int64_t calls;
 };
 
-/* Calls every port that a rank listens on, as fast as it can, and keeps the last connections open: one in three says something. */
+/* Calls every port that a rank listens on, as fast as it can, and keeps the last connections open.
+ * One in three sends something. */
 static void *tl_flood(void *user)
 {
     struct tl_flood *const flood = user;

@@ -121,7 +121,8 @@ static void test_resume(void)
     gy_data_close(data);
 }
 
-/* 100 samples, batches of 16: an epoch is 6 batches of different samples; order agrees with what comes. */
+/* 100 samples in batches of 16: an epoch is 6 batches of different samples. gy_loader_order agrees
+ * with the batches. */
 static void test_epochs(void)
 {
     struct gy_data *data;
@@ -154,8 +155,8 @@ static void test_epochs(void)
     gy_data_close(data);
 }
 
-/* A caller that does nothing between the batches is faster than one thread that makes them, and must wait; the first batch of a run,
- * resumed or not, does not count. */
+/* A caller that does nothing between batches is faster than one thread that makes them, so it
+ * waits. The first batch of a run, resumed or not, does not count. */
 static void test_waits(void)
 {
     struct gy_data *data;
@@ -217,8 +218,8 @@ static uint8_t loader_moved(const struct gy_batch *b, int32_t side, int32_t c, i
                : b->pixels[(((size_t)k * (size_t)side + (size_t)from_y) * (size_t)side + (size_t)from_x) * (size_t)c + (size_t)channel];
 }
 
-/* Moves that are told, done by hand: the batches that the loader makes by itself. mixed: mix is there in both. Returns how many pixels
- * were somewhere else before. */
+/* Applies the told moves by hand; the result must be the batches that the loader makes by itself.
+ * mixed: both have mix. Returns how many pixels moved. */
 static int64_t loader_compare_moves(const struct gy_batch *made, const struct gy_batch *told, int32_t side, int32_t c, int mixed)
 {
     int64_t wrong = 0, elsewhere = 0;

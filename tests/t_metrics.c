@@ -164,7 +164,8 @@ static void mt_test_worst(void)
     if (!T_CHECK(gy_metrics_open(&metrics, &alloc, 30, 0, &err) == GY_OK))
         return;
     for (int32_t label = 0; label < 29; label++)
-        for (int32_t i = 0; i < 30; i++) { /* class c is right (30 - c) times of 30, else taken for class 29 */
+        /* class c is right (30 - c) times of 30, else taken for class 29 */
+        for (int32_t i = 0; i < 30; i++) {
             const int32_t best = i < 30 - label ? label : 29, rank = best != label;
             scores[best] = 1;
             T_CHECK(gy_metrics_add(metrics, scores, &label, &loss, &rank, 1, &err) == GY_OK);

@@ -85,7 +85,8 @@ static int64_t net_products(const struct net_case *n)
 
 /* ---- the zoo ---- */
 
-/* What torchvision and the papers publish: parameters; multiplications in millions, rounded (0: not published). */
+/* What torchvision and the papers publish: parameters, and multiplications in millions, rounded (0:
+ * not published). */
 static void test_zoo_counts(void)
 {
     static const struct { const char *name; int64_t params; double millions; } known[] = {
@@ -228,7 +229,8 @@ static void test_zoo_sizes(void)
             gy_zoo_write(&nowhere, "mlp", 0, 0, 0, -1, &err) == GY_E_ARG);
 }
 
-/* Names and shapes of a file that PyTorch wrote: "name":{...,"shape":[k,c,r,s],...} for every parameter. */
+/* Names and shapes of a file that PyTorch wrote: "name":{...,"shape":[k,c,r,s],...} for every
+ * parameter. */
 static void test_zoo_file(void)
 {
     static char head[1 << 16];
@@ -332,7 +334,8 @@ static void test_activations(void)
         T_CHECK_MSG(layers[act] == 1, "%d layers are the activation %s", layers[act], gy_act_row(act)->name);
 }
 
-/* A row has all of its fields, and they are what the reference computes: limits of a clamp, the slope of a curve by differences. */
+/* A row has all of its fields, and the reference agrees with them: with the limits of a clamp, or
+ * with the slope of a curve by differences. */
 static void test_activation_rows(void)
 {
     for (int act = 0; act < GY_ACTS; act++) {
@@ -597,7 +600,8 @@ static void test_allocation_failures(void)
     gy_buf_close(&buf);
 }
 
-/* A fixed block of any size: enough, or a clean error; never outside. Every take is the last one that fails in turn. */
+/* A fixed block of any size is enough or leads to a clean error; nothing is written outside. Every
+ * take is in turn the last one, which fails. */
 static void test_fixed_blocks(void)
 {
     struct gy_buf buf;

@@ -36,7 +36,8 @@ static void boot_hmac(void)
     T_CHECK(strcmp(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843") == 0);
 }
 
-static const char *const *boot_variables; /* name, value, ..., NULL: one thread, set before each use */
+/* name, value, ..., NULL: set before each use, by one thread */
+static const char *const *boot_variables;
 
 static const char *boot_get(const char *name)
 {
@@ -125,7 +126,8 @@ struct boot_world {
 };
 enum boot_kind { BOOT_RIGHT, BOOT_FIELD, BOOT_KEY, BOOT_EPOCH, BOOT_DEATH, BOOT_EARLY };
 
-/* The ranks of one start have one secret; no other start or purpose has it. Returns whether the ranks' are equal. */
+/* All ranks of one start have the same secret. No other start and no other purpose has it. Returns
+ * whether the ranks' secrets are equal. */
 static int boot_secrets(struct gy_net_boot *boot, int ranks)
 {
     struct gy_error err = {0};
@@ -193,13 +195,15 @@ static int boot_child(struct boot_world *w, int rank, int port)
     w->config.place.rank = rank;
     w->config.place.port = port;
     w->config.listener = -1;
-    w->config.wait_ns -= w->kind == BOOT_KEY || w->kind == BOOT_EPOCH ? 500000000 : 0; /* rank 0 is late, as on a loaded machine: its sentence still comes */
+    /* rank 0 is late, as on a loaded machine; its sentence still comes */
+    w->config.wait_ns -= w->kind == BOOT_KEY || w->kind == BOOT_EPOCH ? 500000000 : 0;
     w->config.key[0] ^= w->kind == BOOT_KEY && rank == 1;
     w->config.epoch += w->kind == BOOT_EPOCH && rank == 1;
     if (w->kind == BOOT_EARLY && rank == 3)
         return 1;
     const int status = gy_net_boot_open(&boot, &w->config, &alloc, &err);
-    if (w->kind == BOOT_KEY || w->kind == BOOT_EPOCH) /* rank 2 waits for the others, until rank 0 gives up */
+    /* rank 2 waits for the others, until rank 0 gives up */
+    if (w->kind == BOOT_KEY || w->kind == BOOT_EPOCH)
         return rank == 1 ? status == GY_E_MISMATCH || status == GY_E_PEER
                          : status == GY_OK && gy_net_boot_gather(boot, &rank, sizeof rank, all, &err) == GY_E_PEER &&
                                strncmp(err.text, "1 of 3 ranks did not come", 25) == 0;

@@ -26,7 +26,9 @@ struct exec_world {
     int status[EXEC_RANKS];
     struct gy_error err[EXEC_RANKS];
     int half;         /* floats travel as bf16 */
-    int victim, dies; /* the rank that is killed at this call; 0: none. Then whoever fails leaves, too. */
+    /* the rank that is killed, and at which call; dies 0: none. After that, ranks that fail leave,
+     * too. */
+    int victim, dies;
 };
 
 static struct exec_world world; /* one test program, one world at a time */
@@ -85,8 +87,9 @@ static int exec_drive(int ranks, uint64_t seed)
     return left;
 }
 
-/* With bf16 on the way: within what that many roundings may lose, and all a bf16. A rounding to nearest is off by 2^-9 of a sum of k
- * values, which is at most k / 2. Roundings to nearest do not pull the sums to one side: over many they stay within a quarter of one. */
+/* With bf16 on the way, sums are within what this many roundings may lose, and all are bf16. A
+ * rounding to nearest is off by 2^-9 of a sum of k values, which is at most k / 2. Such roundings
+ * do not pull sums to one side: over many they stay within a quarter of a rounding. */
 static int exec_right(int ranks)
 {
     const double bound = world.half ? ranks * (ranks + 2) / 2048.0 : 1e-5;
@@ -144,7 +147,7 @@ struct exec_order {
     int sharers; /* other algorithms of this order */
 };
 
-/* The world's sums are those of the algorithm. An order that is not among the count ones is added. */
+/* Compares the world's sums with those of the same order. A new order is added, with these sums. */
 static void exec_compare(struct exec_order *seen, int *count, const char *algorithm)
 {
     int k = 0;
@@ -163,7 +166,8 @@ static void exec_compare(struct exec_order *seen, int *count, const char *algori
     *count = k + 1;
 }
 
-/* Which algorithms are of one order the proofs say. Three at least are, in different numbers of lanes. */
+/* The proofs say which algorithms share an order. At least three do, in different numbers of
+ * lanes. */
 static void exec_same_bits(void)
 {
     static struct exec_order seen[EXEC_ORDERS];
@@ -190,7 +194,8 @@ static int exec_misses(int rank, int other)
     return strstr(world.err[rank].text, lost) || strstr(world.err[rank].text, gone);
 }
 
-/* A rank dies amid a sum. Who would have sent to it and who would have received from it name it; they leave, so that all end. */
+/* A rank dies amid a sum. The ranks that would send to it or receive from it name it; they leave,
+ * so that all end. */
 static void exec_dead(int call)
 {
     enum { RANKS = 8, VICTIM = 5 };

@@ -48,7 +48,8 @@ static void guard_sleep(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* A few sums together; then the case; the others begin one more and wait in it, or wait for all to be through, rank 1 perhaps still in a sum. */
+/* A few sums together, then the case. The other ranks begin one more and wait in it, or wait until
+ * all are through, while rank 1 may still be in a sum. */
 static int guard_rank(const struct guard_case *c, struct gy_net_failure *guard, int rank, struct guard_left *left, struct gy_error *err)
 {
     for (int k = 0; k < 5; k++)

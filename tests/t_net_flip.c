@@ -39,7 +39,8 @@ struct tf_plan {
     unsigned char with;         /* not 0: to change a byte with */
 };
 struct tf_lane {                /* one direction */
-    unsigned char room[2 * TF_ROOM], held[TF_ROOM]; /* what came and is not whole; the first of two that are swapped */
+    /* room: bytes of an incomplete unit; held: the first of two units that are swapped */
+    unsigned char room[2 * TF_ROOM], held[TF_ROOM];
     size_t there, held_bytes, passed;               /* passed: of the handshake */
     uint32_t messages;
     unsigned char first[128];   /* the handshake */
@@ -64,7 +65,8 @@ static int tf_put(int fd, const void *bytes, size_t count)
     return gy_net_write(fd, bytes, count, gy_clock_ns() + TF_WAIT, NULL) == GY_OK ? 0 : -1;
 }
 
-/* A whole line, or message with its two lines, goes on; what the plan says happens to it. -1: nobody is there any more. */
+/* Passes on a whole line, or a message with its two lines, with the harm that the plan has for it.
+ * -1: the receiver is gone. */
 static int tf_pass(struct tf_world *w, struct tf_lane *lane, enum tf_way way, unsigned char *unit, size_t bytes, int to)
 {
     const struct tf_plan *const p = &w->plan;
@@ -206,7 +208,8 @@ static int tf_sums(struct tf_world *w, int rank, const struct gy_net_end *end, s
         status = gy_net_exec_start(exec, room[rank], count, err);
         while (status == 0 && gy_clock_ns() < deadline && !__atomic_load_n(&w->failed, __ATOMIC_ACQUIRE))
             status = gy_net_exec_test(exec, err);
-        if (status == 0 && __atomic_load_n(&w->failed, __ATOMIC_ACQUIRE)) /* as the guard of a job would have it */
+        /* like the guard of a job */
+        if (status == 0 && __atomic_load_n(&w->failed, __ATOMIC_ACQUIRE))
             status = GY_FAIL(err, GY_E_PEER, "rank %d has failed", 1 - rank);
         status = status == 1 ? GY_OK : status == 0 ? GY_FAIL(err, GY_E_BUG, "no end of sum %zu", k) : status;
         for (int64_t i = 0; i < count && status == GY_OK; i++)

@@ -72,7 +72,8 @@ static int node_is_sum(const float *data, int ranks, int64_t count, uint64_t rou
     return right;
 }
 
-/* Sums of three buffers are begun one after the other; ranks look at other moments, and wait in another order. */
+/* Starts sums of three buffers one after the other. Ranks test at different moments, and wait in
+ * another order. */
 static int node_begun_case(struct gy_net_host *node, int rank, int ranks, uint64_t round)
 {
     static const int64_t at[] = {0, 16, 5024}, length[] = {7, 5001, 20001};
@@ -126,7 +127,8 @@ static int node_is_filled(const float *sums, int ranks, int round, int64_t count
     return right;
 }
 
-/* Again and again at the same place: data is filled anew as soon as its sum is there; one rank, each in turn, reads the sum late. */
+/* Sums again and again at the same place. Data is filled anew as soon as its sum is there. One
+ * rank, each in turn, reads the sum late. */
 static int node_again_case(struct gy_net_host *node, int rank, int ranks, int64_t count, int rounds)
 {
     const struct timespec moment = {0, 200000};
@@ -150,7 +152,7 @@ static int node_again_case(struct gy_net_host *node, int rank, int ranks, int64_
     return right;
 }
 
-/* Two, so that they are not one at a time; then one place many times, of a few floats and of many. */
+/* Several sums at a time; then one place many times, with a few floats and with many. */
 static int node_cases(struct gy_net_host *node, int rank, int ranks, int rounds)
 {
     int right = 1;
@@ -243,7 +245,8 @@ static void node_threads(int ranks, int shared)
     munmap(base, gy_net_host_bytes(ranks, NODE_MOST, 1));
 }
 
-/* More than the last cache holds of two ranks and their sum: written past it. Where the caches are huge, less. */
+/* More than the last cache holds of two ranks and their sum, so that stores bypass it. Huge caches
+ * count as 128 MiB. */
 static int64_t node_far_count(void) { return gy_min64((int64_t)gy_cpu_cache_bytes(3), 1 << 27) / 3 / (int64_t)sizeof(float) + 5003; }
 
 static int node_far_child(void *base, int rank, int64_t count)
@@ -297,7 +300,8 @@ static void node_past(void)
         }
 }
 
-/* What a rank clears: of its own line and buffers, and of the result; all ranks together, all of it. */
+/* Each rank clears its own line and buffers, and its part of the result. All ranks together clear
+ * all. */
 static void node_cleared(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();

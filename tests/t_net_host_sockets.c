@@ -77,7 +77,8 @@ static void sockets_fill_data(float *data, int rank, int sum, int64_t count)
         data[i] = sockets_value(rank, sum, i);
 }
 
-/* Each alone, then all begun and waited for from the last; twice, for numbers that go on. Returns how many are wrong. */
+/* Each sum alone; then all are begun, and waited for from the last. Calls with further rounds go on
+ * with their numbers. Returns how many are wrong. */
 static int sockets_sums(const struct sockets_rank *r, struct gy_net_host *node, int round, struct gy_error *err)
 {
     float *const data = gy_net_host_memory(node), *const sums = gy_net_host_sums(node);
@@ -99,7 +100,8 @@ static int sockets_sums(const struct sockets_rank *r, struct gy_net_host *node, 
         bad += gy_net_host_wait(node, ticket[k], err) != GY_OK || !sockets_right(r->c, sums + at[k], round + 100 + k, sockets_counts[k]);
     for (int k = 0; k < SOCKETS_SUMS && sums != data; k++)
         for (int64_t i = 0; i < sockets_counts[k]; i++)
-            bad += data[at[k] + i] != sockets_value(r->number, round + 100 + k, i); /* what a rank gave stays */
+            /* a rank's own data stays */
+            bad += data[at[k] + i] != sockets_value(r->number, round + 100 + k, i);
     return bad;
 }
 
@@ -221,13 +223,16 @@ static void sockets_shares(const char *root)
     T_CHECK(sockets_share(root, 0xff, 0, 4) == 0x03 && sockets_share(root, 0xff, 1, 4) == 0x0c);
     T_CHECK(sockets_share(root, 0xff, 0, 3) == 0x0f && sockets_share(root, 0xff, 1, 3) != 0 && sockets_share(root, 0xff, 2, 3) != 0);
     T_CHECK((sockets_share(root, 0xff, 1, 3) | sockets_share(root, 0xff, 2, 3)) == 0xf0);
-    T_CHECK(sockets_share(root, 0x0d, 0, 2) == 0x01 && sockets_share(root, 0x0d, 1, 2) == 0x0c); /* cores 0, and 2 with 3 */
+    /* cores 0, and 2 with 3 */
+    T_CHECK(sockets_share(root, 0x0d, 0, 2) == 0x01 && sockets_share(root, 0x0d, 1, 2) == 0x0c);
     T_CHECK(sockets_share(root, 0x0d, 0, 3) == 0x01 && sockets_share(root, 0x0d, 1, 3) == 0x04 && sockets_share(root, 0x0d, 2, 3) == 0x08);
-    T_CHECK(sockets_share(root, 0x03, 2, 3) == 0x01 && sockets_share(root, 0x03, 1, 3) == 0x02); /* more processes than processors */
+    /* more processes than processors */
+    T_CHECK(sockets_share(root, 0x03, 2, 3) == 0x01 && sockets_share(root, 0x03, 1, 3) == 0x02);
     T_CHECK(sockets_share("/no/such/folder", 0x3c, 1, 2) == 0x30);
 }
 
-/* Eight processors on two sockets of two NUMA nodes each; nodes 0, 1, 8, 9, and one of memory alone. */
+/* Eight processors on two sockets of two NUMA nodes each: nodes 0, 1, 8, 9, and a node of memory
+ * alone. */
 static void sockets_system(void)
 {
     char root[] = "/tmp/gyre-sockets-XXXXXX", path[64], text[16];

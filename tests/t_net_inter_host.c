@@ -170,7 +170,8 @@ static void *between_thread(void *user)
 static void between_case(const int *locals, int hosts, int dealt, const char *text, const char *algorithm, uint64_t seed, int shared)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    struct between_world w = { .algorithm = algorithm, .piece = seed % 2 == 1 ? 700 : 0, .shared = shared }; /* up to 29 pieces, or one */
+    /* up to 29 pieces, or one */
+    struct between_world w = { .algorithm = algorithm, .piece = seed % 2 == 1 ? 700 : 0, .shared = shared };
     struct between_rank ranks[BETWEEN_RANKS];
     struct gy_net_identity all[BETWEEN_RANKS];
     struct gy_error err = {0};

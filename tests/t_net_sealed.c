@@ -41,7 +41,7 @@ static void tl_push(int to, uint32_t tag, const void *bytes, size_t count)
     memcpy(m->data, bytes, count);
 }
 
-/* The messages that were there before and after the last one of the same way and tag change places. */
+/* Swaps the last message with the one before it of the same way, tag and size. */
 static void tl_swap_last(void)
 {
     static struct tl_message room;

@@ -40,7 +40,8 @@ static void sim_sharing(void)
     struct gy_net_cluster c = { .hosts = 2, .ranks_per_host = 4, .inside_rate = 1e12, .nic_rate = 1e9 };
     const struct gy_net_shape shape = { .ranks = 8, .lanes = 1, .dim_count = 2, .dims = {4, 2} };
     const double n = 8e6;
-    /* between the hosts each of four ranks exchanges an eighth, then gets it back: the NIC carries a half each way, twice */
+    /* Between the hosts each of four ranks exchanges an eighth, then gets it back. So the NIC
+     * carries a half each way, twice. */
     const double seconds = sim_time("multihalving", &c, &shape, n, 1);
     T_CHECK_MSG(seconds > 2 * n / 2 / 1e9 && seconds < 1.02 * 2 * n / 2 / 1e9, "%g", seconds);
     c.hosts_per_rack = 1;
@@ -50,7 +51,8 @@ static void sim_sharing(void)
     T_CHECK(sim_time("multihalving", &c, &shape, n, 1) > 3.9 * seconds + 6e-3);
 }
 
-/* Two ranks exchange halves in four lanes that arrive together: what a rank adds it adds in turn. */
+/* Two ranks exchange halves in four lanes that arrive together. A rank adds them one after
+ * another. */
 static void sim_adds(void)
 {
     const struct gy_net_cluster c = { .hosts = 2, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = 1e9, .add_rate = 1e8 };
@@ -66,7 +68,8 @@ static void sim_adds(void)
     T_CHECK_MSG(sim_near(works, wire + 2 * (1e-4 + 2e-5)), "%g", works);
 }
 
-/* A link rests for the latency before each of a sum's messages: what it could have carried then, up to the burst, it carries at its peak. */
+/* A link rests for the latency before each of a sum's messages. What it could have carried in that
+ * time, up to the burst, it then carries at its peak rate. */
 static double sim_bucket_round(const struct gy_net_cluster *c, double bytes)
 {
     const double tokens = fmin(c->burst, c->nic_latency * c->nic_rate), quick = tokens / (c->peak - c->nic_rate);

@@ -198,7 +198,8 @@ static void tt_make_values(void)
         }
 }
 
-/* half: within what that many roundings to bf16 may lose, each 2^-9 of a sum of k values, which is at most k / 2. */
+/* half: within what this many bf16 roundings may lose, each 2^-9 of a sum of k values, at most k /
+ * 2. */
 static int tt_right(const struct tt_rank *own, const float *data, int64_t count)
 {
     const double bound = own->end.half ? own->end.ranks * (own->end.ranks + 2) / 2048.0 : 1e-5;
@@ -302,7 +303,7 @@ static void tt_take(struct gy_net_request *r, size_t bytes)
     memcpy((unsigned char *)r->taker + r->taken, r->buffer, bytes);
 }
 
-/* Posted before, while and after it comes: what was taken and what lies in the buffer at the end are the message. */
+/* Posted before, while and after it comes: taken parts and the buffer's rest are the message. */
 static int tt_taken(struct tt_rank *own, struct gy_error *err)
 {
     static const size_t sizes[] = {1, 63, 64, 5000, 1000003, 131072, 3000001};
@@ -338,7 +339,7 @@ static int tt_taken(struct tt_rank *own, struct gy_error *err)
 #define TT_MANY 200
 #define TT_LARGE ((size_t)200000)
 
-/* Receives in the reverse order of the sends, one after the other, of 40 MB: more than sockets and the window take. */
+/* Receives 40 MB in the reverse order of the sends: more than sockets and the window hold. */
 static int tt_reverse(struct tt_rank *own, struct gy_error *err)
 {
     unsigned char *room = malloc(TT_LARGE * TT_MANY);
@@ -385,7 +386,7 @@ static int tt_huge(struct tt_rank *own, struct gy_error *err)
     return status;
 }
 
-/* Random tags and sizes: the sender posts in one order, the receiver in another that agrees with it only within each tag. */
+/* Random tags and sizes. The two ends post in orders that agree only within each tag. */
 #define TT_TAGS 5
 #define TT_MIXED 600
 struct tt_mixed {
@@ -485,7 +486,7 @@ static int tt_leave(struct tt_rank *own, struct gy_error *err)
     return status;
 }
 
-/* Sizes that do not agree, and a receive that is cancelled: the requests of both ends are over, and nothing can be posted any more. */
+/* Sizes that differ, or a cancelled receive: both ends' requests end, and nothing can be posted. */
 static int tt_break(struct tt_rank *own, int cancels, struct gy_error *err)
 {
     char room[100] = {0};
@@ -514,7 +515,8 @@ static int tt_cancel(struct tt_rank *own, struct gy_error *err)
     return tt_break(own, 1, err);
 }
 
-/* Rank 0 asks for more than systems keep, then reads nothing for longer than a cut path stays unnoticed: its system still answers, so it is not cut off. */
+/* Rank 0 asks for more than systems buffer, then reads nothing for longer than a cut path stays
+ * unnoticed. Its system still answers, so it is not cut off. */
 static int tt_busy(struct tt_rank *own, struct gy_error *err)
 {
     const size_t bytes = (size_t)64 << 20;
@@ -582,7 +584,8 @@ static int tt_hostile(struct tt_rank *own, struct gy_error *err)
     return status;
 }
 
-/* A rank that has gone mad: it has the key, and says what cannot be, with right codes. Nothing is taken from it, and its requests end. */
+/* A rank that breaks the protocol: it has the key, and sends impossible lines with right codes.
+ * Nothing is taken from it, and its requests end. */
 struct tt_line {
     uint32_t kind, tag;
     uint64_t value;
@@ -591,7 +594,9 @@ struct tt_line {
 static const struct tt_mad {
     const char *what;
     struct tt_line head;
-    int times; /* so often, with as many bytes as the head says; then nothing more, but the connection stays open */
+    /* sent this often, with the head's number of bytes; then the connection stays open in
+     * silence */
+    int times;
 } tt_mads[] = {
     {"an unknown frame", {99, 1, 1, {0}, {0}}, 0},
     {"a message beyond all memory", {1, 5, (uint64_t)1 << 60, {0}, {0}}, 0},
@@ -658,7 +663,7 @@ static int tt_mad(struct tt_rank *own, struct gy_error *err)
 
 /* ---- processes ---- */
 
-/* A ring turns until the victim is gone: the others must see GY_E_PEER, and soon; who sees it first names it. */
+/* A ring turns until the victim is gone. The others soon see GY_E_PEER; the first names it. */
 static int tt_lose(struct tt_rank *own, struct gy_error *err)
 {
     const struct gy_net_shape shape = { .ranks = own->end.ranks, .lanes = 2 };
@@ -688,7 +693,8 @@ static int tt_lose(struct tt_rank *own, struct gy_error *err)
     return GY_OK;
 }
 
-/* Rank 0 can open no further file when rank 1 calls: it says so, and does not turn in circles. In processes. */
+/* Rank 0 can open no further file when rank 1 calls: it says so, and does not spin. In
+ * processes. */
 static int tt_starved(struct tt_rank *own, struct gy_error *err)
 {
     char byte = 0;

@@ -143,7 +143,8 @@ struct ucx_shared {
     uint64_t secret;
     unsigned char addresses[2 * GY_NET_UCX_ADDRESS];
 };
-enum ucx_stranger { UCX_NONE, UCX_BLIND /* knows all but the job's secret */, UCX_SEES /* and the tags, of what it saw go by */ };
+/* BLIND knows all but the job's secret; SEES knows the tags, too, of messages that it saw */
+enum ucx_stranger { UCX_NONE, UCX_BLIND /* knows all but the job's secret */, UCX_SEES };
 
 struct ucx_world {
     struct ucx_shared *shared; /* NULL: there is no stranger */
@@ -396,7 +397,8 @@ static void ucx_run(struct ucx_world *world, int ranks)
             _exit(ucx_process(&w, r, port));
         }
     close(w.config.listener);
-    for (int left = ranks; left > 0;) { /* whoever ends first: a process that nobody has waited for still looks alive */
+    /* whoever ends first: a process that nobody has waited for still looks alive */
+    for (int left = ranks; left > 0;) {
         int code = -1, rank = 0;
         const pid_t pid = waitpid(-1, &code, 0);
         while (rank < ranks && pids[rank] != pid)
@@ -406,7 +408,8 @@ static void ucx_run(struct ucx_world *world, int ranks)
         left--;
         absent += WIFEXITED(code) && WEXITSTATUS(code) == UCX_ABSENT;
         lost += kill_one && pid == pids[UCX_VICTIM] && WIFSIGNALED(code) && WTERMSIG(code) == SIGKILL;
-        /* UCX 1.13 may abort by an assertion of its own where a rank that was told of a harm has closed before this one saw it */
+        /* UCX 1.13 may abort by an assertion of its own. That happens where a rank that was told of
+         * a harm has closed before this one saw it. */
         const int asserted = w.stranger == UCX_SEES && WIFSIGNALED(code) && WTERMSIG(code) == SIGABRT;
         bad += !(kill_one && pid == pids[UCX_VICTIM]) && !asserted && (!WIFEXITED(code) || WEXITSTATUS(code) != 0);
     }
@@ -454,14 +457,16 @@ int main(void)
     /* shared memory tells of a lost peer only when asked to */
     setenv("UCX_POSIX_ERROR_HANDLING", "y", 1);
     setenv("UCX_KEEPALIVE_INTERVAL", "1s", 1);
-    /* UCX's look at memory that goes away would take a lock in a thread that has left ThreadSanitizer already */
+    /* UCX's hook on released memory would take a lock in a thread that has already left
+     * ThreadSanitizer */
     setenv("UCX_MEM_EVENTS", "n", 1);
     setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
     for (int ranks = 2; ranks <= 4; ranks++) {
         ucx_world_run(ranks, "tcp,self", 0);
         ucx_world_run(ranks, "posix,self", 0);
     }
-    setenv("UCX_RNDV_THRESH", "inf", 1); /* all in pieces: messages may be whole before they are asked for */
+    /* all in pieces: messages may be whole before they are asked for */
+    setenv("UCX_RNDV_THRESH", "inf", 1);
     ucx_world_run(2, "tcp,self", 0);
     ucx_world_run(3, "posix,self", 0);
     unsetenv("UCX_RNDV_THRESH");

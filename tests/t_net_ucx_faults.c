@@ -32,7 +32,9 @@ struct ux_end {
 static struct {
     int64_t left;               /* calls that still go well; below 0: all do */
     const char *failed;         /* the call that did not */
-    int way, silent, cut, spoil; /* silent: what is cancelled does not end; cut: a byte is missing; spoil: a message ends in an error */
+    /* silent: cancelled requests do not end; cut: a byte is missing; spoil: a message ends in an
+     * error */
+    int way, silent, cut, spoil;
     int contexts, workers, ends, requests, configs, addresses; /* that are open */
     size_t address_bytes;
     const char *missing;        /* a symbol, or a library, that is not there */
@@ -374,7 +376,8 @@ static int ux_post_to(struct ux_pair *p, int rank, struct gy_net_request *r, str
 
 static int ux_turn(struct ux_pair *p, int rank, struct gy_error *err) { return p->end[rank].transport->progress(p->end[rank].self, err); }
 
-/* A message each way, the receive first and the send first. What is not done is lost; a call that fails says so. */
+/* Sends a message each way, with the receive first and with the send first. What is not done is
+ * lost; a call that fails says so. */
 static int ux_talk(struct ux_pair *p, int *done, struct gy_error *err)
 {
     char out[2][16] = { "from 0", "from 1" }, in[2][16] = { "", "" };
@@ -474,7 +477,8 @@ static void ux_lacks(void)
 
 /* ---- messages that end badly ---- */
 
-/* cut: fewer bytes come than were asked for; else the library says that it failed. The receive is posted first. */
+/* cut: fewer bytes come than were asked for; else the library reports that the message failed. The
+ * receive is posted first. */
 static void ux_bad_message(int way, int cut)
 {
     char out[16] = "x", in[16];
@@ -499,7 +503,7 @@ static void ux_bad_message(int way, int cut)
     ux_clean("a bad message", way);
 }
 
-/* An endpoint breaks: what is on its way from and to that rank is lost, and nothing more goes there. */
+/* An endpoint breaks. Requests from and to that rank are lost, and nothing more goes there. */
 static void ux_lost_peer(int way)
 {
     char out[16] = "x", in[16];
@@ -519,7 +523,8 @@ static void ux_lost_peer(int way)
     ux_clean("a lost peer", way);
 }
 
-/* What was cancelled does not end: it is given up after a second, and UCX is left alone from then on, as it might still write. */
+/* A cancelled request does not end. It is given up after a second. Then UCX is left alone, as it
+ * might still write. */
 static void ux_never_ends(void)
 {
     char out[16] = "x", in[16];

@@ -146,7 +146,8 @@ static int nm_rows(const struct nm_input *in, struct gy_error *err)
     return nm_read_blocks(blocks, err);
 }
 
-/* The text behind the first byte, as it is or wrapped in .gz without packing, from a file into a file. */
+/* The text behind the first byte, plain or wrapped in .gz without compression, from file to
+ * file. */
 static size_t nm_gz(unsigned char *out, const unsigned char *bytes, uint16_t count)
 {
     static const unsigned char head[10] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3 };
@@ -338,7 +339,8 @@ static const struct nm_reader {
     { "a large pipe", "blocks", nm_pipe },
 };
 
-static int64_t nm_calls, nm_refused, nm_needless; /* allocations that failed; of these, told; not needed */
+/* allocations that failed; those of them that were reported; those that were not needed */
+static int64_t nm_calls, nm_refused, nm_needless;
 
 /* One input, all its allocations. */
 static void nm_sweep(const struct nm_reader *reader, const struct nm_input *in, const char *name, int mode)

@@ -89,7 +89,8 @@ static void ops_threads(const struct ops_options *o, const char *isa, const stru
             T_CHECK(bits[0][i] != 0 && bits[0][i] == bits[1][i] && bits[0][i] == bits[2][i]);
 }
 
-/* The test of the test: a fault in small cases of an op code that can have it must be noticed in all of them. */
+/* The test of the test: a fault in small cases of an op code must be noticed in all cases that can
+ * have it. */
 static void ops_plant(struct op_device d, const struct op_cases *cases, int fault, int code)
 {
     const int outputs = fault < OP_FAULT_ACCUMULATE && fault != OP_FAULT_INPUT ? 4 : 1;
@@ -221,7 +222,8 @@ static int ops_is_first(struct op_case *seen, const struct op_case *half)
     return 1;
 }
 
-/* Leaves those cases that show a shape or options which none before them showed; they come in an order drawn by the seed. */
+/* Keeps the cases that show a shape or options which no case before them showed. The seed draws
+ * their order. */
 static void ops_take_sample(const struct ops_options *o, struct op_cases *cases)
 {
     static struct op_case seen[OPS_SEEN], drawn[OP_CASES_MAX];
@@ -256,8 +258,9 @@ static int ops_has_rest(const struct ops_options *o)
     return !o->only && !o->fault && o->part == 0;
 }
 
-/* whole: for the first kernel set, the table from which faults are planted, whatever sample runs; else
- * NULL. A second set would say no more, and where a sample chose, a fault might not show in what it took. */
+/* whole: for the first kernel set, the table from which faults are planted, whatever sample runs;
+ * else NULL. A second set would add nothing. A fault might not show in the cases that a sample
+ * took. */
 static void ops_isa(const struct ops_options *o, const char *isa, const struct op_cases *cases,
                     const struct op_cases *whole)
 {
@@ -282,8 +285,9 @@ static void ops_isa(const struct ops_options *o, const char *isa, const struct o
     op_device_close(&d);
 }
 
-/* The last words of a device's description name its kernels: a set that another name already ran is passed over. A name
- * of another processor's set leaves the portable kernels; one run on one processor is enough: "vsx" on x86. */
+/* The last words of a device's description name its kernels. A set that ran under another name is
+ * passed over. A name of another processor's set leaves the portable kernels; one such run is
+ * enough: "vsx" on x86. */
 static int ops_is_new(const char *isa, char seen[][80], int *count)
 {
     struct op_device d;

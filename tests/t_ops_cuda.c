@@ -73,7 +73,8 @@ struct opc_run {
 
 /* ---- what the compiler said ---- */
 
-/* all: every row with every type that it serves must have been compiled for the architecture; what is for others is listed. */
+/* all: every row must have been compiled for the architecture with every type that it serves. Rows
+ * for other architectures are listed. */
 static void opc_print_compiled(int arch, int all)
 {
     for (int i = 0; cover_row_at(i) && i < COVER_ROWS; i++) {

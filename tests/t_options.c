@@ -39,7 +39,8 @@ static int opt_other_ranks(const struct opt_case *c)
 static int opt_same_steps(const struct opt_left *a, const struct opt_left *b, int step)
 {
     const struct opt_step *s = &a->step[step], *t = &b->step[step];
-    const size_t floats = s->status == GYRE_OK ? OPT_FLOATS : (size_t)a->floats; /* a loss that is not finite leaves gradients undone */
+    /* a loss that is not finite leaves gradients undone */
+    const size_t floats = s->status == GYRE_OK ? OPT_FLOATS : (size_t)a->floats;
     return s->status == t->status && opt_same_results(&s->result, &t->result) && memcmp(s->values, t->values, floats * sizeof(float)) == 0 &&
            memcmp(s->predicted, t->predicted, sizeof s->predicted) == 0 &&
            memcmp(s->scores, t->scores, OPT_BATCH * OPT_CLASSES * sizeof(float)) == 0;
@@ -50,13 +51,15 @@ static void opt_judge_twin(const struct opt_case *c, struct opt_case *twin, cons
     twin->resume = 0;
     if (!opt_run(twin, opt_folder, opt_twin))
         opt_says(v, -1, 0, what, "a rank of the twin did not end by itself");
-    for (int r = 0; r < (c->ranks == twin->ranks ? c->ranks : 1); r++) /* others have other samples */
+    /* with other ranks, the samples of a rank differ */
+    for (int r = 0; r < (c->ranks == twin->ranks ? c->ranks : 1); r++)
         for (int step = 0; step < OPT_STEPS; step++)
             if (!opt_same_steps(&opt_main[r], &opt_twin[r], step))
                 opt_says(v, step, r, "other bits with another value of", what);
 }
 
-/* The same training with another value of an option that changes no bit; which one, the number says. */
+/* The same training with another value of an option that changes no bit. The case's number selects
+ * the option. */
 static void opt_judge_alike(const struct opt_case *c, struct opt_verdict *v)
 {
     struct opt_case twin = *c;

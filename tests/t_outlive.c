@@ -240,7 +240,8 @@ static int ol_train(struct gyre_job *job, const char *folder, struct gyre_error 
     return status;
 }
 
-/* Of three ranks two have an update more: all have what the first of them has, whatever its bits. */
+/* Two of three ranks are one update ahead. All must get what the first of these two has, bit for
+ * bit. */
 static int ol_share_rank(struct gyre_job *job, int rank, struct gyre_error *error)
 {
     static const int64_t updates[] = { 5, 6, 6 };
@@ -552,7 +553,7 @@ static const struct ol_case ol_cases[] = {
     { .ranks = 3, .least = 1, .die = "2:w9", .victim = -1, .killed = 1 }, /* some sums are there */
     { .ranks = 3, .least = 1, .die = "1:w20,0:w24", .victim = -1, .killed = 2 },
     { .ranks = 4, .least = 1, .die = "0:70,1:70", .victim = -1, .killed = 2 }, /* together */
-    { .ranks = 4, .least = 1, .die = "3:70,0:r1", .victim = -1, .killed = 2 }, /* the leader, amid it */
+    { .ranks = 4, .least = 1, .die = "3:70,0:r1", .victim = -1, .killed = 2 }, /* leader, amid it */
     { .ranks = 4, .least = 1, .die = "3:70,0:v1", .victim = -1, .killed = 2 }, /* and behind it */
     { .ranks = 4, .least = 1, .die = "0:70,1:r1,2:v1", .victim = -1, .killed = 3 },
     { .ranks = 4, .least = 1, .die = "3:70", .victim = -1, .killed = 1, .flat = 1 }, /* on hosts */

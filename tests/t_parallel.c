@@ -299,7 +299,8 @@ static double par_apart(const struct par_left *a, const struct par_left *b)
     return most;
 }
 
-/* A net without norms learns of shards what it learns of the whole batch, also of numbers of them that are no power of two. */
+/* A net without norms learns the same from shards as from the whole batch, also if their number is
+ * no power of two. */
 static void par_check_odd(struct par_left *left, struct par_left *want)
 {
     static const int shards[] = { 1, 2, 3, 5, 6, 7 };
@@ -338,7 +339,8 @@ static void par_check_own_norms(struct par_left *left, struct par_left *want)
         T_CHECK_MSG(par_apart(left, want) > 1e-3, "two shards end only %g from one batch", par_apart(left, want));
 }
 
-/* Without shards: the same bits on all ranks, whatever the buckets. Running statistics are each rank's own. */
+/* Without shards all ranks have the same bits, whatever the buckets. Each rank has its own running
+ * statistics. */
 static void par_check_buckets(struct par_left *left, struct par_left *want)
 {
     static const size_t sizes[] = { 1, 2000, 0 };
@@ -384,7 +386,8 @@ static void par_check_whole(struct par_left *left, struct par_left *want)
         T_CHECK_MSG(par_apart(left, want) > 1e-3, "without sync_bn: only %g from one rank", par_apart(left, want));
 }
 
-/* Two batches of four on two ranks to an update are one of sixteen, whatever the buckets and however many labels each has. */
+/* Two batches of four on two ranks to an update equal one batch of sixteen, whatever the buckets
+ * and the number of labels in each. */
 static void par_check_accumulate(struct par_left *left, struct par_left *want, int sparse)
 {
     struct par_case c = par_plain;
@@ -530,7 +533,8 @@ static void par_check_mistakes(struct par_left *left)
         par_refused(left, &c, r, GYRE_E_MISMATCH, "rank 2 has not the same as rank 0: seed");
 }
 
-/* A step in which no rank has a label changes nothing, and all know it. Synchronised norms need full batches. */
+/* A step in which no rank has a label changes nothing, and all ranks know it. Synchronised norms
+ * need full batches. */
 static void par_check_unlabelled(struct par_left *left, struct par_left *want)
 {
     for (int accumulate = 1; accumulate <= 2; accumulate++) {
@@ -656,7 +660,8 @@ static void par_check_devices(struct par_left *left, struct par_left *want)
 
 /* ---- sums of other programs ---- */
 
-/* Data is filled anew as soon as its sum is there, which stands where all ranks of a host read it; alone there, in data. */
+/* Data is filled anew as soon as its sum is there. The sum stands where all ranks of a host read
+ * it, or in data if the rank is alone there. */
 static int par_sums_rank(void *user, struct gyre_job *job, int rank)
 {
     const int alone = *(const int *)user, ranks = gyre_job_ranks(job), count = PAR_FLOATS, total = ranks * (ranks + 1) / 2;

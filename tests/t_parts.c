@@ -125,7 +125,8 @@ static int64_t parts_of_class(const struct gy_data *data, int32_t label)
     return count;
 }
 
-/* Does part hold exactly the samples `taken` (a flag a sample of all) in the order of all, under their names and labels? Marks them. */
+/* Does part hold only samples of all, in their order, with their names and labels? Marks them in
+ * taken, a flag for each sample of all. A marked sample may not come again. */
 static int parts_inside(const struct gy_data *all, const struct gy_data *part, unsigned char *taken)
 {
     int64_t at = 0;
@@ -193,7 +194,8 @@ static void parts_list(const char *path, uint64_t seed, char *text, size_t room)
     gy_data_close(data);
 }
 
-/* The same list on every machine: it is written here. A packed copy has the folder's parts; another seed has others. */
+/* The list is the same on every machine, so it is written here. A packed copy has the folder's
+ * parts; another seed has others. */
 static void test_known(void)
 {
     static const char known[] = "train/a/00.ppm train/a/05.ppm train/b/05.ppm train/b/07.ppm train/b/09.ppm train/c/01.ppm train/c/04.ppm train/c/09.ppm "

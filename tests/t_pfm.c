@@ -42,7 +42,8 @@ static void test_values(void)
 {
     static const float gray[6] = { 0.25f, -1.5f, 3e38f, 0.0f, 1e-40f, 7.0f };
     float odd[3];
-    const uint32_t odd_bits[3] = { 0x7fc00000u, 0x7f800000u, 0xff812345u }; /* NaN, infinity, a NaN with a payload */
+    /* NaN, infinity, a NaN with a payload */
+    const uint32_t odd_bits[3] = { 0x7fc00000u, 0x7f800000u, 0xff812345u };
     unsigned char bytes[256];
     struct gy_image image;
     memcpy(odd, odd_bits, sizeof odd);
@@ -70,7 +71,8 @@ static void test_refused(void)
         PFM_REFUSED(pfm_decode(headers[i], strlen(headers[i]), &image), GY_E_IMAGE, "x.pfm: the PFM header");
     PFM_REFUSED(pfm_decode("Pf\0\n1 1\n-1\n....", 15, &image), GY_E_IMAGE, "header");
     const size_t n = pfm_make(bytes, "PF\n2 2\n-1\n", values, 12, 1), head = n - 48;
-    for (size_t cut = 0; cut < n; cut++) { /* in its own memory, so that reading behind the end is seen */
+    /* in its own memory, so that reading behind the end is seen */
+    for (size_t cut = 0; cut < n; cut++) {
         unsigned char *part = malloc(cut ? cut : 1);
         memcpy(part, bytes, cut);
         PFM_REFUSED(pfm_decode(part, cut, &image), cut < head ? GY_E_IMAGE : GY_E_TRUNCATED, "x.pfm");

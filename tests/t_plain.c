@@ -12,7 +12,8 @@ static void plain_test_text(void)
         const char *from, *to;
     } rows[] = {
         { "", "" }, { "a name", "a name" }, { "\033[31m", "\\x1b[31m" }, { "a\nb\tc\r", "a\\x0ab\\x09c\\x0d" }, { "\177", "\\x7f" },
-        { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" }, /* bytes of 128 to 159 inside characters stay */
+        /* bytes of 128 to 159 inside characters stay */
+        { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
         { "\xc2\x9b" "31m", "\\xc2\\x9b31m" }, { "\x9b" "31m", "\\x9b31m" }, { "\xe9t\xe9\x9b", "\xe9t\xe9\x9b" }, { "\xc2\xa0", "\xc2\xa0" },
         { "\\x1b", "\\x1b" },
     };

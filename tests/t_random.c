@@ -38,7 +38,8 @@ static const char *const random_isas[] = { "ref", "avx2", "avx512", "avx512bf16"
 /* What the processes share. */
 struct random_shared {
     int at;                     /* net that is worked on */
-    int noisy, redrawn, shrunk; /* nets whose noise was measured again; with other samples; made small */
+    /* nets whose noise was measured again; those with other samples; those made small */
+    int noisy, redrawn, shrunk;
     int compared[2], ill[2];    /* runs in f32 and bf16; those of ill-conditioned nets */
     double worst[2];            /* largest error of f32 and bf16, as a part of what is allowed */
     /* Faults in f32 and bf16; those that change a number that is compared, and that are seen. */
@@ -283,7 +284,8 @@ static int random_threads(const struct net_test *t, const struct net_run *alone,
 static void random_fault_alone(const struct net_test *t, const struct net_run *run, const double *answer,
                                double *other, char *why)
 {
-    const int status = net_test_run(t, run, other, why), refused = status < 0; /* the loss is no number */
+    /* the loss is no number */
+    const int status = net_test_run(t, run, other, why), refused = status < 0;
     int changed = refused;
     if (status == 1)
         return;

@@ -34,7 +34,8 @@ static uint32_t rs_sum(uint32_t crc, const float *weights, size_t bytes)
 #undef gy_crc32
 
 #define RS_RANKS 4
-#define RS_LARGE 2048 /* bytes of a read that is of gradients: what the ranks say beside them is shorter */
+/* bytes of a read that holds gradients; other messages of the ranks are shorter */
+#define RS_LARGE 2048
 #define RS_FLIPS 12
 
 struct rs_case {
@@ -300,7 +301,8 @@ static void rs_check_flips(const char *code)
     for (uint32_t k = 0; k < RS_FLIPS && reads > 0; k++) {
         uint32_t words[4];
         gy_rng_words(51, k, 0, 0, words);
-        c.flip = (int)(words[0] % (uint32_t)(reads / 2)); /* how what comes is cut into reads differs a little from run to run */
+        /* half the reads: how data is cut into reads differs a little from run to run */
+        c.flip = (int)(words[0] % (uint32_t)(reads / 2));
         c.at = words[1];
         rs_run(&c);
         rs_check_all(&c);

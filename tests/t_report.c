@@ -125,7 +125,8 @@ static void report_test_events(void)
     memset(tag, 'x', sizeof tag - 1);
     tag[sizeof tag - 1] = 0;
     struct gy_events *events = NULL;
-    if (T_CHECK(gy_events_open(&events, &alloc, report_folder, &report_err) == GY_OK)) /* a second one: another name */
+    /* a second one: another name */
+    if (T_CHECK(gy_events_open(&events, &alloc, report_folder, &report_err) == GY_OK))
         T_CHECK(gy_events_scalar(events, 1, tag, 0, &report_err) == GY_E_ARG);
     T_CHECK(gy_events_close(events, NULL) == GY_OK);
     T_CHECK(report_find_events(path) == 2);
@@ -180,7 +181,7 @@ static void report_test_csv(void)
     report_csv_case(old, 0, "step,loss\n9,new\n");
     report_csv_case(old, 2, "step,loss\n1,a\n2,b\n9,new\n");
     report_csv_case(old, 100, "step,loss\n1,a\n2,b\n3,c\n10,d\n9,new\n");
-    report_csv_case("step,loss\n1,a\n2,b", 5, "step,loss\n1,a\n9,new\n");          /* torn by a kill */
+    report_csv_case("step,loss\n1,a\n2,b", 5, "step,loss\n1,a\n9,new\n");       /* torn by a kill */
     report_csv_case("step,lo", 5, "step,loss\n9,new\n");
     report_csv_case("", 5, "step,loss\n9,new\n");
     report_csv_case("step,loss\nx,a\n\n,\n1,a\n", 5, "step,loss\n1,a\n9,new\n");
@@ -192,8 +193,8 @@ static void report_test_csv(void)
     T_CHECK(gy_csv_open(&csv, &alloc, "/absent-folder/x.csv", "step,loss", 5, &report_err) == GY_E_IO);
 }
 
-/* Well-formed enough: tags nest and close, attribute quotes pair, no bare '&', no text that looks like a number gone
- * wrong. */
+/* Well-formed enough: tags nest and close, attribute quotes pair, no bare '&', and no text that
+ * looks like a number gone wrong. */
 static int report_xml(const char *text)
 {
     char open[64][32];
@@ -265,7 +266,8 @@ static void report_test_curve(void)
     report_check_svg(path, words);
     T_CHECK(gy_svg_curve(path, NULL, NULL, NULL, NULL, NULL, 0, &report_err) == GY_OK);
     report_check_svg(path, bare);
-    for (size_t i = 0; i < GY_COUNT(values); i++) { /* one point; two of them; with an infinite neighbour */
+    /* one point; two of them; with an infinite neighbour */
+    for (size_t i = 0; i < GY_COUNT(values); i++) {
         const double x[2] = {1, 2}, y[2] = {values[i], values[(i + 1) % GY_COUNT(values)]};
         const struct gy_series series[] = {{"a", x, y, 1, 0}, {"b", x, y, 2, 1}, {"c", y, y, 2, 0}, {"d", x, y, 0, 0}};
         T_CHECK(gy_svg_curve(path, NULL, "x", "y", "z", series, 4, &report_err) == GY_OK);

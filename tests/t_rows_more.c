@@ -73,7 +73,8 @@ static void txt_make_column(int field, char text[64])
 static void txt_test_criteo(void)
 {
     static const int all_bits[] = { 20, 6, 30, 1 };
-    for (int kind = 0; kind < 8; kind++) { /* TSV or CSV with names and ids; bits; more lines than a block */
+    /* TSV, or CSV with names and ids; four numbers of bits; more lines than a block has */
+    for (int kind = 0; kind < 8; kind++) {
         const struct gy_alloc alloc = gy_alloc_default();
         const char separator = kind & 1 ? ',' : '\t';
         struct gy_buf text, want, got;
@@ -200,7 +201,8 @@ static void txt_add_member(struct gy_buf *gz, const char *text, size_t count, si
     gy_buf_add(gz, tail, sizeof tail);
 }
 
-/* "1 1:1\n" in fixed codes, and 60 rows "LABEL 1:1 7:0.5 N:1" in codes of their own, both made by gzip. */
+/* "1 1:1\n" in fixed codes, and 60 rows "LABEL 1:1 7:0.5 N:1" in codes of their own. gzip made
+ * both. */
 static const unsigned char txt_fixed[] = {
     0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x33, 0x54, 0x30, 0xb4, 0x32, 0xe4, 0x02, 0x00, 0x81, 0x4b, 0xc6, 0xf8,
     0x06, 0x00, 0x00, 0x00,
@@ -348,11 +350,12 @@ static size_t txt_make_dynamic(struct txt_bits *b, const unsigned char *literal,
     return (size_t)b->count / 8;
 }
 
-/* Codes that cannot be: an end that has none, literals and distances of which there are more than their lengths allow. */
+/* Impossible codes: no code for the end, or more literals or distances than their lengths allow. */
 static void txt_test_gz_codes(void)
 {
     static const struct {
-        int literal, distance, end; /* bits of a code: of four literals and of three distances; of the end */
+        /* bits of a code: of four literals, of three distances, of the end */
+        int literal, distance, end;
         const char *says;           /* NULL: it is right */
     } rows[] = { { 3, 0, 3, NULL }, { 3, 2, 3, NULL }, { 3, 2, 1, NULL }, { 2, 2, 2, "too many codes of a length, or no end" },
                  { 2, 2, 1, "too many codes of a length, or no end" }, { 3, 1, 3, "too many codes of a length, or no end" },

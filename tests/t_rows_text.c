@@ -10,7 +10,9 @@ struct txt_case {
     const char *format, *text;
     int flags;
     const char *rows;  /* "label id:value ...;" a row; NULL: it fails */
-    const char *place; /* of the failure, "line:column", and what the sentence has; or the mends: "what count line" */
+    /* The place of a failure, "line:column", and a part of its sentence. Or place: the mends, as
+     * "what count line". */
+    const char *place;
     const char *says;
 };
 
@@ -188,7 +190,8 @@ static void txt_test_mark_alone(void)
 
 /* ---- numbers ---- */
 
-/* A number of a random form: as a program prints a double or a float, many digits, large and small powers, halves between two floats. */
+/* Makes a number of a random form. It looks like a printed double or float, has many digits, has a
+ * large or small power, or lies halfway between two floats. */
 static void txt_make_number(char text[80])
 {
     uint64_t bits = txt_next();
@@ -290,13 +293,15 @@ static void txt_test_threads(void)
             gy_blocks_get_info(blocks, &info[threads - 1]);
             gy_blocks_close(blocks);
         }
-        T_CHECK(info[0].id == info[1].id && info[0].id == info[2].id && info[0].blocks == info[2].blocks); /* the same sums of the same blocks */
+        /* the same checksums of the same blocks */
+        T_CHECK(info[0].id == info[1].id && info[0].id == info[2].id && info[0].blocks == info[2].blocks);
         T_CHECK(block_rows[i] == 0 || info[0].blocks == (info[0].rows + block_rows[i] - 1) / block_rows[i]);
     }
     gy_buf_close(&text);
 }
 
-/* Lines that begin in one piece and end in a later one, so that pieces between have none; the last one has no end. */
+/* Lines that begin in one piece and end in a later one, so that no line begins in the pieces
+ * between. The last line has no end. */
 static void txt_test_long_lines(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
@@ -395,7 +400,8 @@ static void *txt_take(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
     return NULL;
 }
 
-/* Whichever request is the first to be refused, the conversion says so and gives everything back, each piece by its size. */
+/* Whichever request is refused first, the conversion reports it and frees every piece with its
+ * size. */
 static void txt_test_memory(void)
 {
     static const char *const text[2] = { "1 1:1 2:2\n-1 3:1\n\n3 5:1 4:1\n1\n", "1,2\n3,4\n" };

@@ -52,7 +52,8 @@ static void schedule_dims(struct gy_net_shape *shape)
     shape->dims[shape->dim_count++] = rest;
 }
 
-/* Everything that the table has. Direct is left out above 64 ranks: it sends a message from each rank to each. */
+/* Proves all algorithms of the table. Direct is left out above 64 ranks: it sends a message from
+ * each rank to each. */
 static void schedule_all(int ranks, int lanes)
 {
     size_t count;
@@ -119,7 +120,8 @@ static void schedule_repeat(struct gy_net_schedule *s, int64_t at)
         s->first[r] += s->first[r] > at;
 }
 
-/* Exchanges what step at and the next one of its rank do, where they are in different rounds. Returns 0 when that changes nothing. */
+/* Exchanges step `at` and the next one of its rank where their rounds differ. Returns 0 when that
+ * changes nothing. */
 static int schedule_exchange(struct gy_net_schedule *s, int64_t at)
 {
     struct gy_net_step *a = &s->steps[at], *b = a + 1, old = *a;
@@ -150,8 +152,8 @@ static int schedule_damage(struct gy_net_schedule *s, int64_t at, int damage)
     }
 }
 
-/* A swap may leave a schedule that is right in another order; then the order's certificate or the sums must still be sound, so it is only
- * counted. Everything else must be refused. */
+/* A swap may leave a schedule that is right in another order. Then the order's certificate or the
+ * sums must still be sound, so it is only counted. Every other damage must be refused. */
 static void schedule_mutants(const char *name, const struct gy_net_shape *shape)
 {
     struct gy_net_schedule s;
@@ -176,7 +178,8 @@ static void schedule_mutants(const char *name, const struct gy_net_shape *shape)
             gy_net_close_schedule(&s);
         }
     printf("%s of %d ranks: %d mutants, %d swaps that leave a right schedule\n", name, shape->ranks, tried, harmless);
-    T_CHECK(tried > count * (DAMAGES - 3)); /* a swap, a piece of one and a full list change nothing */
+    /* a swap, a single piece and a full list may change nothing */
+    T_CHECK(tried > count * (DAMAGES - 3));
 }
 
 /* ---- bad input of builders ---- */

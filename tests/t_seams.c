@@ -139,7 +139,8 @@ static double seam_norm(const double *x, int count)
     return sqrt(sum);
 }
 
-/* The gradient is cut to the allowed norm before any rule sees it, as torch.nn.utils.clip_grad_norm_ does. */
+/* Cuts the gradient to the allowed norm before any rule sees it, as torch.nn.utils.clip_grad_norm_
+ * does. */
 static void seam_clip(struct seam_model *s)
 {
     double all = 0;
@@ -151,7 +152,7 @@ static void seam_clip(struct seam_model *s)
             s->t[k].g[i] *= cut;
 }
 
-/* torch.optim.SGD; LARS is the same with the layer's own rate inside the momentum, or outside of it. */
+/* torch.optim.SGD. LARS adds the layer's own rate, inside the momentum or outside. */
 static void seam_sgd(struct seam_model *s, struct seam_tensor *t)
 {
     const double mu = (double)s->o.momentum, decay = t->decays ? (double)s->o.weight_decay : 0;
@@ -179,7 +180,8 @@ static void seam_adamw(struct seam_model *s, struct seam_tensor *t)
     }
 }
 
-/* You et al. 2020, algorithm 2, with the identity as its phi; tensors without decay do not adapt. */
+/* You et al. 2020, algorithm 2, with the identity as its phi. Tensors without decay do not
+ * adapt. */
 static void seam_lamb(struct seam_model *s, struct seam_tensor *t)
 {
     const double b1 = (double)s->o.beta1, b2 = (double)s->o.beta2, decay = t->decays ? (double)s->o.weight_decay : 0;
@@ -336,14 +338,16 @@ static void seam_check_set_average(const struct seam_set *set)
 
 static const char seam_mse_text[] = "input 4x4x2\nconv: conv 3 3x3 bias\nrelu\nfc: linear 4\nmse\n";
 
-/* Mixed by hand: pixels, and targets or one-hot labels; not with the targets of a partner without a label. */
+/* Mixes pixels and targets (or one-hot labels) by hand. A partner without a label leaves the target
+ * as it is. */
 static void seam_mix_by_hand(const struct seam_data *d, const float *target, const struct gyre_mix *mix, float *x, float *wanted)
 {
     for (int i = 0; i < SEAM_BATCH; i++) {
         const struct gyre_mix *m = &mix[i];
         const float label = d->label[m->partner] >= 0 ? m->label : 1;
         for (int k = 0; k < SEAM_PIXELS; k++) {
-            const float inside = k / 2 % SEAM_SIDE < m->w1 ? m->inside : 1; /* the box reaches from the left, over all rows */
+            /* the box reaches from the left, over all rows */
+            const float inside = k / 2 % SEAM_SIDE < m->w1 ? m->inside : 1;
             x[i * SEAM_PIXELS + k] = inside * d->x[i * SEAM_PIXELS + k] + (1 - inside) * d->x[m->partner * SEAM_PIXELS + k];
         }
         for (int c = 0; c < SEAM_CLASSES; c++) {
@@ -422,7 +426,8 @@ static void seam_same_nets(struct gyre_net *a, struct gyre_net *b, const char *p
 
 static int seam_nowhere(void *user, const char *text, size_t bytes) { return (void)user, (void)text, (void)bytes, 0; }
 
-/* What would take the place of gradients that wait for their update is refused, or leaves them alone. */
+/* Calls that would overwrite gradients that wait for their update are refused, or leave them
+ * alone. */
 static void seam_check_pending(const struct seam_set *set)
 {
     static struct seam_data d;
@@ -451,7 +456,8 @@ static void seam_check_pending(const struct seam_set *set)
     gyre_close(net);
 }
 
-/* Samples of calls, of uneven numbers, with and without labels: an update is that of one call with them all. */
+/* An update from several calls, of uneven sizes and with or without labels, equals one call with
+ * all the samples. */
 static void seam_check_uneven(const struct seam_set *set, const struct seam_row *row, int resume)
 {
     static struct seam_data d;
@@ -553,7 +559,8 @@ static int seam_train(int accumulate, struct df_log *heard, int *moved, struct g
     return status;
 }
 
-/* A run that would end without an update is refused; one whose last calls wait for theirs says so. */
+/* A run that would end without an update is refused. A run whose last calls wait for an update says
+ * so. */
 static void seam_check_length(void)
 {
     static const struct { int accumulate, status; const char *said; } row[] = {
@@ -595,7 +602,8 @@ static int seam_scores_equal(struct gyre_net *a, struct gyre_net *b, int count)
            memcmp(loss[0], loss[1], (size_t)count * sizeof(float)) == 0 && memcmp(rank[0], rank[1], (size_t)count * sizeof(int32_t)) == 0;
 }
 
-/* Scores of all samples of a step, in their order, whether they are computed at once or in shards; then of an evaluation. */
+/* Scores of all samples of a step, in their order, whether computed at once or in shards; then of
+ * an evaluation. */
 static void seam_check_shard_scores(int shards)
 {
     static struct seam_data d;
@@ -681,7 +689,7 @@ static void seam_check_smooth(const struct seam_set *set)
 
 /* ---- batches that are not full ---- */
 
-/* Samples that are absent change nothing: those that are there give what a net gives that was opened for so many. */
+/* Absent samples change nothing: a net opened for fewer samples gives the same results. */
 static void seam_check_partial(const struct seam_set *set, int recompute, int dtype, int count)
 {
     static struct seam_data d;
@@ -697,7 +705,8 @@ static void seam_check_partial(const struct seam_set *set, int recompute, int dt
     snprintf(what, sizeof what, "%s %s: %d of %d, recompute %d, dtype %d", set->device, set->isa ? set->isa : "", count, SEAM_BATCH, recompute, dtype);
     if (a && b) {
         seam_fill(&d, 8, 50);
-        T_CHECK_MSG(gyre_gradient(b, &d.batch, NULL) == GYRE_OK, "%s", gyre_last_error(b)->text); /* other numbers where none should be read */
+        /* other numbers where none should be read */
+        T_CHECK_MSG(gyre_gradient(b, &d.batch, NULL) == GYRE_OK, "%s", gyre_last_error(b)->text);
         seam_fill(&d, 9, 1);
         d.batch.count = count;
         T_CHECK(gyre_gradient(a, &d.batch, &few) == GYRE_OK && gyre_gradient(b, &d.batch, &part) == GYRE_OK);

@@ -496,7 +496,7 @@ static void sv_faults(void)
     }
 }
 
-/* A worker of another net, which has the same sizes, and one with other data: each rank names it. */
+/* A worker of another net of the same sizes, and one with other data. Each rank names it. */
 static void sv_strangers(void)
 {
     static const char *const says[] = { ": net", "the servers' slices and the run",

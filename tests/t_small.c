@@ -226,7 +226,8 @@ static void sm_look_json(const unsigned char *text, size_t bytes)
         sm_bad("a count without a sentence", text, bytes);
 }
 
-/* A string: what is taken is what the second reader takes, and is the same when it is written and read again. */
+/* A string that is taken is also taken by the second reader. It stays the same when written and
+ * read again. */
 static void sm_look_string(const unsigned char *text, size_t bytes)
 {
     static char out[SM_BYTES], written[8 * SM_BYTES], again[SM_BYTES];
@@ -294,13 +295,15 @@ static const struct sm_step {
     { "rank 0 lane 0 round 1 receive pieces 0 to 0 from rank 1", 0, 1, GY_NET_RECV, 1 },
     { "rank 0 lane 0 round 0 receive pieces 0 to 0 from rank 1", 0, 0, GY_NET_RECV, 1 },
     { "rank 1 lane 0 round 0 receive pieces 0 to 0 from rank 0", 1, 0, GY_NET_RECV, 0 },
-    { "rank 0 lane 0 round 0 send pieces 0 to 0 to rank 2", 0, 0, GY_NET_SEND, 0 }, /* there is none */
+    /* there is no rank 2 */
+    { "rank 0 lane 0 round 0 send pieces 0 to 0 to rank 2", 0, 0, GY_NET_SEND, 0 },
     { "rank 1 lane 0 round 1 add pieces 0 to 0 from rank 0", 1, 1, GY_NET_ADD, 0 },
     { "# nothing", 0, 0, -1, 0 },
 };
 
 struct sm_rank { /* as it runs */
-    int have[2], round, inside;          /* times that it has each contribution; inside: what its round sends is sent */
+    /* have: how often it has each contribution; inside: its round has sent its messages */
+    int have[2], round, inside;
     int mail[SM_BYTES][2], mails, taken; /* messages to it, in their order */
 };
 
@@ -334,8 +337,8 @@ static int sm_move(struct sm_rank *ranks, int own, const unsigned char *digit, s
     return 1;
 }
 
-/* What a round sends is as it was before the round; what it receives is there at its end. 1: both ranks have both contributions, once, and no
- * message is left. */
+/* A round sends what was there before the round; what it receives is there at its end. 1: both
+ * ranks have both contributions once, and no message is left. */
 static int sm_simulate(const unsigned char *digit, size_t count)
 {
     struct sm_rank ranks[2] = { { .have = { 1, 0 } }, { .have = { 0, 1 } } };

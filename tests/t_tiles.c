@@ -40,7 +40,8 @@ static void tiles_check_pairs_made(const struct gy_kernels *k)
     }
 }
 
-/* Rows turned into columns of pairs, in and beside whole blocks. Numbers below 2^-126 are left out: they multiply as zero. */
+/* Rows turned into columns of pairs, in whole blocks and beside them. Numbers below 2^-126 are left
+ * out: they multiply as zero. */
 static void tiles_check_pairs_turned(const struct gy_kernels *k)
 {
     enum { ROWS = 19, COLS = 67, PITCH = 24 };
@@ -66,7 +67,8 @@ static void tiles_check_pairs_turned(const struct gy_kernels *k)
     }
 }
 
-/* Sets by name, and what their kernels call themselves; of this architecture: one that the processor lacks is a skip. */
+/* Sets by name, and what their kernels call themselves. here: the set is of this architecture, and
+ * a processor that lacks it skips it. */
 static const struct {
     const char *name, *kernels;
     int here;

@@ -95,8 +95,8 @@ static int tile_held(const struct tile_set *set, int wrong, const char *task)
 
 enum tile_lie { TILE_EVENLY, TILE_ONE_ASTRAY, TILE_SHUFFLED, TILE_WIDER, TILE_LIES };
 
-/* The place of row i of count, below 2 * count. astray: the row that goes to a free place. Wider: from row 15 on every
- * second place. */
+/* The place of row i of count, below 2 * count. astray: the row that moves to a free place.
+ * TILE_WIDER: rows after 15 take every second place. */
 static int64_t tile_lies(int lie, int64_t i, int64_t count, int64_t astray)
 {
     if (lie == TILE_EVENLY)
@@ -137,7 +137,8 @@ static int tile_gemm_wrong(const struct tile_set *set, const struct gy_gemm_tile
     return wrong;
 }
 
-/* The rows of the task in memory x, poisoned between them; some of a disorder are the row of zeros. */
+/* Lays out the task's rows in memory x, with poison between them. With TILE_SHUFFLED some rows
+ * point to the row of zeros. */
 static void tile_lay_rows(const struct tile_task *s, float *x, const float *zero, int64_t gap, uint64_t seed,
                           const float **rows)
 {

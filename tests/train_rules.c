@@ -5,7 +5,8 @@
 
 #define TRAIN_STEPS 8                    /* of halving what a gradient may be off */
 #define TRAIN_MORE 1.1                   /* nor where it was looked at */
-#define TRAIN_ROUND 4.76837158203125e-7 /* 2^-21: eight half steps of float, for the roundings of one update */
+/* 2^-21: eight half steps of float, for the roundings of one update */
+#define TRAIN_ROUND 4.76837158203125e-7
 
 static const double train_pi = 3.14159265358979323846;
 
@@ -189,7 +190,8 @@ static struct train_rule train_rule_of(const struct train_truth *t, int param, c
     return r;
 }
 
-/* LAMB: the norm of a parameter's steps, and what gradients and the cut that are off may make of it. */
+/* LAMB: computes the norm of a parameter's steps, and bounds its error from errors of the gradients
+ * and of the clip factor. */
 static void train_lamb_norms(const struct train_truth *t, int param, struct train_norms *n)
 {
     double u = 0, off = 0;

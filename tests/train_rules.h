@@ -6,7 +6,8 @@
 #include "tests/train_truth.h"
 
 double train_rate(const struct gyre_schedule *s, int64_t update, int fault);
-/* From the gradients that are there, with what they may be off: new weights, momentum, second moments, averages. */
+/* Makes new weights, momentum, second moments and averages from the gradients at hand, with bounds
+ * on their errors. */
 void train_update(struct train_truth *t);
 
 #endif

@@ -7,16 +7,18 @@
 
 #define TRAIN_PARTS 8           /* of a group, at most */
 #define TRAIN_SURE 12           /* times the largest difference between worlds that was seen */
-#define TRAIN_EPS 2.384185791015625e-7 /* 2^-22: float's half step, 2^-24, for some roundings in a row */
-#define TRAIN_HALF_EPS 0.00390625      /* 2^-8: bf16's half step, 2^-9, when a value is stored twice */
+#define TRAIN_EPS 2.384185791015625e-7 /* 2^-22: float's half step, 2^-24, for some roundings */
+#define TRAIN_HALF_EPS 0.00390625      /* 2^-8: bf16's half step, 2^-9, for two stores */
 
-/* Samples of one rank, or of one of its shards: places in the caller's batch and in the joined one. */
+/* Samples of one rank, or of one of its shards. Places are in the caller's batch (first) and in the
+ * joined batch (at). */
 struct train_part {
     int rank, first, at, count;
     uint64_t counter;           /* dropout's */
 };
 
-/* Parts that go through the net as one batch: one of them, or those of all ranks where they share statistics. */
+/* Parts that pass the net as one batch: one part, or those of all ranks where they share
+ * statistics. */
 struct train_group {
     struct train_part part[TRAIN_PARTS];
     int parts, count, training, world;
@@ -71,8 +73,9 @@ static struct train_channel train_channel_of(const struct train_truth *t, int no
     return of;
 }
 
-/* A norm's output, and the gradient by its input, are differences that may be far smaller than their terms. The mean is
- * rounded, or that of values before they are stored: all of a channel is off together. Terms of the gradient are rounded, too. */
+/* A norm's output, and the gradient by its input, are differences that may be far smaller than
+ * their terms. The mean is rounded, or taken from values before they are stored, which shifts a
+ * whole channel together. Terms of the gradient are rounded, too. */
 static void train_shake_norm(const struct train_truth *t, int norm, int back, double *values, int64_t count)
 {
     const struct gy_node *node = &t->graph.nodes[norm];
@@ -107,7 +110,8 @@ static int train_labelled(const struct train_truth *t, int at, int count)
     return sum;
 }
 
-/* The net takes the mean over the group's labelled samples; gradients are sums over samples, until an update. */
+/* The net's gradient is for the mean over the group's labelled samples. This factor turns it into
+ * the sum over samples, which is kept until an update. */
 static void train_share(const struct train_truth *t, const struct train_part *part, double *values, int64_t size)
 {
     const int own = train_labelled(t, part->at, part->count), all = train_labelled(t, 0, t->now->count);
@@ -176,7 +180,8 @@ static struct gy_mix train_mixed(const struct train_truth *t, const struct gyre_
     if (!b->mix)
         return m;
     memcpy(&m, &b->mix[from], sizeof m);
-    m.label = train_is(t, TRAIN_LABELS_UNMIXED) || (b->label && b->label[m.partner] < 0) ? 1 : m.label; /* not with none */
+    /* an unlabelled partner leaves the label unmixed */
+    m.label = train_is(t, TRAIN_LABELS_UNMIXED) || (b->label && b->label[m.partner] < 0) ? 1 : m.label;
     m.inside = train_is(t, TRAIN_PIXELS_UNMIXED) ? 1 : m.inside;
     m.flip = train_is(t, TRAIN_NO_FLIP) ? 0 : m.flip;
     m.dx = train_is(t, TRAIN_MOVED_BACK) ? -m.dx : m.dx;
@@ -236,7 +241,8 @@ static void train_keep_samples(struct train_truth *t, const struct train_group *
     }
 }
 
-/* Gradients are added to those of `kind`; running statistics become, or of shards add up to, the fresh ones. */
+/* Adds gradients to those of `kind`. Running statistics replace the fresh ones; with shards their
+ * means add up. */
 static void train_keep_sums(struct train_truth *t, const struct train_group *g, int kind)
 {
     const double share = train_sharded(t) && !train_is(t, TRAIN_LAST_STATE) ? 1.0 / t->shards * g->parts : 1;
@@ -301,7 +307,8 @@ static double train_apart(const struct train_truth *t, double *const *world, int
     for (int w = 1; w < TRAIN_WORLDS; w++)
         for (int64_t i = 0; i < count; i++)
             most = fmax(most, fabs(world[w][i] - world[0][i]));
-    return (t->config->dtype == GYRE_BF16 ? 2 : 1) * TRAIN_SURE * most; /* a relu's kinks are met by chance */
+    /* the factor covers kinks of relu, which are met by chance */
+    return (t->config->dtype == GYRE_BF16 ? 2 : 1) * TRAIN_SURE * most;
 }
 
 static void train_bound(struct train_truth *t, int kind)
@@ -315,8 +322,8 @@ static void train_bound(struct train_truth *t, int kind)
         }
 }
 
-/* How many classes score higher than the label; among equals the lower number counts as higher. Those that are nearer than
- * rounding may or may not. */
+/* How many classes score higher than the label. rank[0] counts only those that are higher by more
+ * than rounding; rank[1] also counts those nearer than that. */
 static void train_rank(struct train_samples *s, int sample, int label, int classes)
 {
     const double *score = s->world[0] + sample * classes;

@@ -26,7 +26,9 @@
 enum train_kind {
     TRAIN_WEIGHT, TRAIN_MOMENTUM, TRAIN_SECOND, TRAIN_AVERAGE,
     TRAIN_STATE,    /* running statistics */
-    TRAIN_GRADIENT, /* the sum over a rank's samples since the last update; with sync_bn that of all ranks is rank 0's */
+    /* Sum over a rank's samples since the last update. With sync_bn rank 0 holds the sum over all
+     * ranks. */
+    TRAIN_GRADIENT,
     TRAIN_PROBE,    /* the same of gyre_gradient */
     TRAIN_FRESH,    /* running statistics that a call makes */
     TRAIN_KINDS
@@ -58,12 +60,14 @@ struct train_samples {
     double loss;                                  /* the mean over the labelled ones */
     double *world[TRAIN_WORLDS], may;             /* scores [count][classes] */
     double *each[TRAIN_WORLDS], each_may;         /* losses [count]; their mean is no further off */
-    int *rank[2];                                 /* at least and at most so many classes score higher than the label; -1 */
+    /* [count]; lower and upper bound of the classes that score above the label; -1: no label */
+    int *rank[2];
 };
 
 struct train_truth {
     const struct gyre_config *config;
-    int ranks, shards, mine, fault; /* shards of all ranks and of one; ranks' batches are shards, too */
+    /* shards: of all ranks; mine: of one rank; a rank's batch without shards counts as a shard */
+    int ranks, shards, mine, fault;
     struct gy_graph graph;
     struct truth net;
     struct train_vector vector[TRAIN_KINDS][TRAIN_RANKS][TRAIN_PARAMS];
@@ -72,7 +76,8 @@ struct train_truth {
     double rate;                    /* of the last train_step */
     int64_t calls, updates;         /* train_step's */
     int pending;                    /* train_step's since the last update */
-    double learned[TRAIN_KINDS][TRAIN_RANKS]; /* samples that gradients are sums over: those with a label */
+    /* labelled samples in each sum of gradients */
+    double learned[TRAIN_KINDS][TRAIN_RANKS];
     double *drop;                   /* a node's dropout rate: this file drops, by rank and shard */
     int *norm;                      /* that reads the node; 0: none does */
     struct gy_arena arena;
@@ -83,7 +88,8 @@ struct train_truth {
     struct gy_mix *mix;
 };
 
-int train_open(struct train_truth *t, const struct gyre_config *config, int ranks, int fault); /* 0; -1: it cannot be */
+/* 0; -1: it cannot be opened */
+int train_open(struct train_truth *t, const struct gyre_config *config, int ranks, int fault);
 void train_close(struct train_truth *t);
 void train_adopt(struct train_vector *v, const float *values);
 /* 0: no sample of any rank has a label, and nothing is done. */

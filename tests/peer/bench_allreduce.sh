@@ -32,7 +32,8 @@ miss()
     missing=1
 }
 
-# row NAME REASON COMMAND...: lines 'NAME,BYTES,FASTEST' are added; a REASON: there is no such command here
+# row NAME REASON COMMAND...: adds lines 'NAME,BYTES,FASTEST'. A REASON says why the command is not
+# here.
 row()
 {
     name=$1 reason=$2 status=0

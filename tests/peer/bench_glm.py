@@ -14,9 +14,9 @@
 #                           [--rows N] [--levels 1e-3,1e-5] [--clock cpu] [--csv FILE]
 #
 # FOLDER has a9a, frappe.validation.libfm and imdb.train.svm.gz. Two sets are made here: mixed, by a
-# recipe below, and fashion, the first 20,000 images of Debian's dataset-fashion-mnist as dense rows,
-# tops against the rest. --clock cpu measures seconds of processors, for a machine that others use
-# too; Gyre's are of its whole process, start and files as well. Needs numpy, scipy and
+# recipe below, and fashion, the first 20,000 images of Debian's dataset-fashion-mnist as dense
+# rows, tops against the rest. --clock cpu measures seconds of processors, for a machine that others
+# use too; Gyre's are of its whole process, start and files as well. Needs numpy, scipy and
 # scikit-learn; snapml, and liblinear-official and liblinear-multicore each in a folder of its own
 # (pip install --target), named by LIBLINEAR and LIBLINEAR_MULTICORE. A tool that is absent is left
 # out, with a line.
@@ -142,7 +142,7 @@ def children_cpu():
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
-# ---- tools: fit(x, y, problem, strength, setting) -> seconds, w; settings(problem): from loose to tight
+# ---- tools: fit(x, y, problem, strength, setting) -> seconds, w; settings(problem): loose to tight
 
 class Gyre:
     def __init__(self, args, name):
@@ -311,7 +311,8 @@ def search(worker, problem, strength, settings, optimum, level, seen):
         if not answer or "error" in answer:
             done.add(kind)  # too slow, or not possible: tighter ones are too
         elif answer["objective"] <= optimum * (1 + level):
-            again = worker.ask(problem, strength, setting)  # some begin with other random numbers each time
+            # some begin with other random numbers each time
+            again = worker.ask(problem, strength, setting)
             if not again or "error" in again or again["objective"] > optimum * (1 + level):
                 continue
             done.add(kind)

@@ -41,7 +41,8 @@ def main():
         optimizer.step()
         return loss.detach()
 
-    # A capture needs steps on a stream of its own before it, and nothing that keeps their gradients alive.
+    # A capture needs earlier steps on a stream of its own, and nothing may keep their gradients
+    # alive.
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

@@ -119,7 +119,8 @@ def train(net, pixels, labels, test, options):
     steps, warm, total = each * options.epochs, round(options.warm * each), 0.0
     first = slice(0, options.batch)
     state = {key: value.clone() for key, value in net.state_dict().items()}
-    trainer.loss(tensor(pixels[first]), torch.from_numpy(labels[first]))  # compiles; leaves running statistics, taken back:
+    # compiles; the running statistics that this leaves are taken back
+    trainer.loss(tensor(pixels[first]), torch.from_numpy(labels[first]))
     net.load_state_dict(state)
     begin, curve = time.perf_counter(), open(options.curve, "w") if options.curve else None
     for epoch in range(options.epochs):

@@ -50,7 +50,8 @@ fi
 
 # ---- accuracy over seconds
 
-# A checkpoint's age when the run began is the time that it took: curve_of_run RUN BEGIN, rows EPOCH,SECONDS,ACCURACY.
+# curve_of_run RUN BEGIN: rows EPOCH,SECONDS,ACCURACY. A checkpoint's time less the run's begin is
+# the time that it took.
 curve_of_run()
 {
     epoch=0

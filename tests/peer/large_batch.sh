@@ -31,7 +31,8 @@ mkdir -p "$folder/runs"
 last() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) { if ($i == name) k = i; if ($i == "test_accuracy") t = i } next }
     $t != "" { value = $k } END { print value }' "$1"; }
 
-# train RUN NET BATCH GHOST SEED OPTIMIZER [OPTION...]: the command's exit code; its time is added to RUN/seconds
+# train RUN NET BATCH GHOST SEED OPTIMIZER [OPTION...]: returns the command's exit code; its time is
+# added to RUN/seconds
 train()
 {
     run=$1 net=$2 batch=$3 ghost=$4 seed=$5 optimizer=$6

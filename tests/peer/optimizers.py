@@ -25,7 +25,8 @@ except ImportError as missing:
     print("skipped: %s" % missing)
     sys.exit(0)
 
-# Gyre's weights are float32: a weight of 1 that changes by 0.0001, as at the end of a schedule, has ten bits for its change.
+# Gyre's weights are float32. A weight of 1 that changes by 0.0001, as at the end of a schedule, has
+# ten bits for its change.
 TOLERANCE = 1e-3
 NET = """input 8x8x3
 conv1: conv 8 3x3

@@ -56,7 +56,8 @@ import models
 HALF_LIMIT = 2e-2  # the same on bf16, against float64
 LIMIT = 1e-4    # relative error that a float32 tensor may have
 GAP = 0.1       # how far zero may be moved to lie between two sums
-SILENT = 1e-9   # a gradient smaller than this part of all is zero up to rounding: only its size is checked
+# a gradient smaller than this part of all is zero up to rounding: only its size is checked
+SILENT = 1e-9
 BATCH = 4       # few samples: fewer sums near a kink
 MORE = {"alexnet-bn": 16}  # its batch norm after fully connected layers knows no other pixels
 TRIES = 6       # batches, for nets with kinks

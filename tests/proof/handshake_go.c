@@ -8,7 +8,8 @@
 
 enum { PIECES = 3 };
 static const char *words;  /* of the last code that was made */
-static int agreed, pieces; /* the last code that was compared did; reads of this step that gave bytes */
+/* agreed: the last compared code matched; pieces: reads of this step that gave bytes */
+static int agreed, pieces;
 static const struct gy_net_handshake *present;
 
 /* Stands for HMAC: any code; the words are noted. */
@@ -35,7 +36,8 @@ int gy_net_random(unsigned char *out, size_t count, struct gy_error *err)
     return nondet_int() ? GY_OK : GY_E_IO;
 }
 
-/* Stands for the system: nothing yet, the end, a failure, or some bytes, all of them after so many pieces. */
+/* Stands for the system: nothing yet, the end, a failure, or some bytes. After PIECES reads all
+ * bytes have come. */
 ssize_t recv(int fd, void *to, size_t count, int flags)
 {
     const ssize_t got = nondet_int();

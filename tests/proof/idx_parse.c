@@ -10,7 +10,8 @@
 static int64_t sides[4], product = 1;
 static int side_count;
 
-/* Stands for gy_mul_count: any product that is none of 0, or too large. It notes what was multiplied. */
+/* Stands for gy_mul_count: any product that is positive, or too large. It notes what was
+ * multiplied. */
 int contract_gy_mul_count(int64_t a, int64_t b, int64_t *out)
 {
     const int64_t result = nondet_int64();
