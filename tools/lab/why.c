@@ -284,8 +284,8 @@ static void why_sum(struct why_run *run)
 
 /* ---- what a change would bring ---- */
 
-/* Seconds of a planned net's ops in a step. Each kind of op is taken to come as near to its limit as
- * it did in the run. */
+/* Seconds of a planned net's ops in a step. Each kind of op is assumed to come as near to its limit
+ * as it did in the run. */
 struct why_guess {
     const struct gy_why *why;
     struct gy_ceilings ceilings;
