@@ -10,24 +10,24 @@
 #   ./build.sh emu            the CUDA emulator, for --device emu
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
-#   ./build.sh test NAME... [OPTION...]  some of its programs (t_engine, fuzz_idx, e2e_train) with options of theirs
+#   ./build.sh test NAME... [OPTION...]  only these: t_engine, fuzz_idx, e2e_train; with OPTIONs
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
-#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm random options faults
-#                             proof small twice; long: on a bare Debian in a folder
-#   ./build.sh check coverage what the suite runs of the library and the command, by folder; what it does not into $BUILD/coverage
+#   ./build.sh check PART...  of it: gcc clang asan tsan ppc style single static nvrtc emu net glm
+#   ./build.sh check PART...  random options faults proof small twice; long: on bare Debian
+#   ./build.sh check coverage what the suite runs, by folder; what it does not: $BUILD/coverage
 #   ./build.sh check mutants [SEED] [COUNT]: changes that no test notices, for a person to judge
 #   ./build.sh bench          speed of kernels and of a training step
-#   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; OUT/report.txt and OUT/all.tgz
+#   ./build.sh gpu OUT        on a GPU: op test, nets, training, benchmarks; OUT/report.txt, all.tgz
 #   ./build.sh gpu OUT PART... some of it: probe head rows nets layers train why peer sanitizer
-#   ./build.sh gpu-pack FILE [ARCH]  what such a machine need not make: compiled kernels (sm_90) and images; GPU_PACK names it
+#   ./build.sh gpu-pack FILE [ARCH]  compiled kernels (sm_90) and images for it; GPU_PACK names it
 #   ./build.sh ppc            cross build for POWER, tests under qemu
-#   ./build.sh shared         libgyre-net.so: sums over processes, for programs that train by other means
-#   ./build.sh amalgamation [core|nets|glm|all...]  a profile as one file, amalgamation/NAME/gyre.c and gyre.h (default all)
+#   ./build.sh shared         libgyre-net.so: sums over processes, for other training programs
+#   ./build.sh amalgamation [core|nets|glm|all...] profile amalgamation/NAME/gyre.[ch] (default all)
 #   ./build.sh library core|nets|glm|all  the same as an archive, libgyre-NAME.a
 #   ./build.sh fuzz [MINUTES] every fuzz target for so many minutes (default 1)
 #   ./build.sh clean
 #
-# Variables: CC, BUILD (default build), JOBS, CFLAGS (added at the end), KERNEL_CFLAGS (kernels/cpu).
+# Variables: CC, BUILD (default build), JOBS, CFLAGS (added last), KERNEL_CFLAGS (kernels/cpu).
 # GYRE_NO_INSTALL=1: never installs a package. TESTS: names of the suite's programs, default all.
 # GYRE_TEST_ALL=1: `test` takes every case of the op test and of t_outlive, not a sample.
 set -eu
@@ -39,27 +39,28 @@ BUILD=${BUILD:-build}
 JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
 NO_INSTALL=${GYRE_NO_INSTALL:-0}
 USER_CFLAGS=${CFLAGS:-}
-case $USER_CFLAGS in *-O0*) USER_CFLAGS="$USER_CFLAGS -U_FORTIFY_SOURCE" ;; esac # which needs an optimiser
+case $USER_CFLAGS in *-O0*) USER_CFLAGS="$USER_CFLAGS -U_FORTIFY_SOURCE" ;; esac # it needs -O1
 KERNEL_FLAGS="-fno-stack-protector -U_FORTIFY_SOURCE ${KERNEL_CFLAGS:-}"
 WARNINGS="-Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wcast-qual -Wstrict-prototypes -Wmissing-prototypes
 -Wwrite-strings -Wformat=2 -Wdouble-promotion -Werror"
 LANGUAGE="-std=c99 -I. -D_POSIX_C_SOURCE=200809L -g -fno-common -fvisibility=hidden -ffp-contract=off"
-case $(pwd) in *[[:space:]]*) ;; *) LANGUAGE="$LANGUAGE -ffile-prefix-map=$(pwd)=." ;; esac # the same bytes from any folder
-# An overrun ends the process, and addresses are not known beforehand. What calls few functions and much arithmetic does without.
+# The same bytes come out in any folder.
+case $(pwd) in *[[:space:]]*) ;; *) LANGUAGE="$LANGUAGE -ffile-prefix-map=$(pwd)=." ;; esac
+# An overrun ends the process; addresses are random. KERNEL_FLAGS switch the checks off.
 HARDENED="-fPIE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"
 HARDENED_LINK="-Wl,-z,relro,-z,now"
 LIBS="-lm -lpthread -ldl"
 MNIST=/usr/share/datasets/fashion-mnist
 TESTS=${TESTS:-}
 
-# ---- words to the user ---------------------------------------------------------------------------------------------
+# ---- words to the user ---------------------------------------------------------------------------
 
 found()   { printf '  \342\234\223 %-12s %s\n' "$1" "$2"; }
 missing() { printf '  - %-12s %s\n' "$1" "$2"; }
 say()     { printf '%s\n' "$*"; }
 fail()    { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
 
-# ---- packages ------------------------------------------------------------------------------------------------------
+# ---- packages ------------------------------------------------------------------------------------
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -68,7 +69,7 @@ can_install()
     [ "$NO_INSTALL" != 1 ] && [ -f /etc/debian_version ] && have apt-get && [ "$(id -u)" = 0 ]
 }
 
-# install WHY PACKAGE...: installs on Debian as root after saying so; elsewhere it names them. Fails when they are not there.
+# install WHY PACKAGE...: says so and installs (Debian, root), else names them. Fails without them.
 install()
 {
     why=$1
@@ -89,7 +90,7 @@ apt_install()
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >"$BUILD/install.log" 2>&1
 }
 
-# ---- what is here --------------------------------------------------------------------------------------------------
+# ---- what is here --------------------------------------------------------------------------------
 
 # works CC [FLAGS]: the compiler makes a program that uses libc, libm and threads.
 works()
@@ -158,7 +159,7 @@ inspect()
     find_optional
 }
 
-# ---- sources -------------------------------------------------------------------------------------------------------
+# ---- sources -------------------------------------------------------------------------------------
 
 # existing PATTERN...: those that match files, one a line, in a fixed order
 existing()
@@ -175,7 +176,7 @@ in_folders() { for folder in $LIBRARY_FOLDERS; do existing "$folder"/*."$1"; don
 written_sources() { in_folders c; }
 # with what tools/embed.sh makes of the CUDA kernels
 library_sources() { written_sources; existing "$BUILD"/generated/*.c; }
-# profile_sources core|nets|glm|all: what of the library a profile has, for programs that take no more than they need
+# profile_sources core|nets|glm|all: the files of a profile, for programs that need no more
 profile_sources()
 {
     ground="engine/base kernels kernels/cpu/ref kernels/cpu/isa kernels/cpu"
@@ -235,7 +236,7 @@ source_id()
 
 program_name() { basename "$1" .c; }
 
-# ---- flavours ------------------------------------------------------------------------------------------------------
+# ---- flavours ------------------------------------------------------------------------------------
 
 # The default compiler where it has the sanitizer, else clang
 sanitizer_compiler() { if works "$CC" "-fsanitize=$1"; then echo "$CC"; else echo clang; fi; }
@@ -311,7 +312,7 @@ compile()
         case $1 in
         kernels/cpu/*) more=$KERNEL_FLAGS ;;
         tools/examples/*) more=-Iengine ;;
-        tests/t_*faults*|tests/t_no_memory.c) more=-U_FORTIFY_SOURCE ;; # functions of the C library are defined there
+        tests/t_*faults*|tests/t_no_memory.c) more=-U_FORTIFY_SOURCE ;; # it defines libc functions
         engine/base/version.c) more="-DGY_SOURCE_ID=\"$SOURCE_ID\"" ;;
         esac
         "$FCC" $FLAGS $more -MMD -MF "$object.d" -c "$1" -o "$object.o" || { rm -f "$object.o"; exit 1; }
@@ -399,7 +400,7 @@ build_programs()
     done
 }
 
-# The CUDA emulator, a shared library beside the command. It is compiled without sanitizers, which do not follow its fibers.
+# The CUDA emulator, a shared library beside the command, without sanitizers: it switches fibers.
 build_emulator()
 {
     case $FLAVOUR in ppc|static|fuzz) return 0 ;; esac
@@ -442,7 +443,7 @@ build_replays()
     done
 }
 
-# ---- tools of the longer targets -----------------------------------------------------------------------------------
+# ---- tools of the longer targets -----------------------------------------------------------------
 
 need_clang()
 {
@@ -488,7 +489,7 @@ optional()
     return 1
 }
 
-# ---- running tests -------------------------------------------------------------------------------------------------
+# ---- running tests -------------------------------------------------------------------------------
 
 open_tally()
 {
@@ -500,7 +501,7 @@ open_tally()
     export BUILD CC DIR FCC FLAGS JOBS LOGS MNIST RUNNER SOURCE_ID SUITE TALLY TESTS
 }
 
-# Sums the tally, lines 'passed failed skipped', into the last line of the output. Fails when a check failed or none ran.
+# Prints the sums of the tally ('passed failed skipped'). Fails when a check failed or none ran.
 close_tally()
 {
     say "$(($(date +%s) - STARTED)) s"
@@ -521,7 +522,7 @@ suite()
 # one NAME COMMAND...: a script with a closing line
 one() { sh tests/run_one.sh "$@"; }
 
-# ---- targets -------------------------------------------------------------------------------------------------------
+# ---- targets -------------------------------------------------------------------------------------
 
 prepare()
 {
@@ -619,7 +620,7 @@ target_test()
     close_tally
 }
 
-# test_some NAME... [OPTION...]: t_NAME, fuzz_NAME (replays its corpus) and e2e_NAME, built as for the suite; what they print is shown.
+# test_some NAME... [OPTION...]: runs t_NAME, fuzz_NAME (its corpus), e2e_NAME and shows output
 test_some()
 {
     names='' worst=0
@@ -718,7 +719,7 @@ target_bench()
 
 GPU_TESTS="t_ops_cuda t_cuda_net t_cuda_half t_cuda_queue t_cuda_input t_cuda_glm"
 
-# What a run on a GPU needs and no more; such a machine has no network and a compiler with other warnings.
+# What a run on a GPU needs. Such a machine has no network; its compiler has other warnings.
 build_for_gpu()
 {
     prepare
@@ -744,7 +745,6 @@ target_gpu()
     sh tests/gpu.sh "$out" "$DIR" "$@"
 }
 
-# target_gpu_pack FILE [ARCH]
 target_gpu_pack()
 {
     [ $# -gt 0 ] || fail "gpu-pack needs the name of a file to write"

@@ -121,7 +121,7 @@ static int json_code_point(struct gy_json *json, uint32_t *out)
     return GY_OK;
 }
 
-/* Code point to UTF-8; returns the length. At most 3 bytes for a \uXXXX (6 bytes of text), 4 for a pair (12). */
+/* Code point to UTF-8; returns the length: at most 3 for a \uXXXX (6 bytes), 4 for a pair (12). */
 static int json_encode(uint32_t code, unsigned char out[4])
 {
     const int length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;

@@ -15,25 +15,25 @@ struct gy_json {
 };
 GY_INT void gy_json_open(struct gy_json *json, const unsigned char *text, size_t bytes, const char *source,
                          struct gy_error *err);
-/* All return GY_OK or GY_E_FORMAT with a sentence: source, byte position, what was expected. White space before is
- * skipped. */
+/* All return GY_OK or GY_E_FORMAT with a sentence: source, byte position, what was expected. They
+ * skip white space before. */
 GY_INT int gy_json_take(struct gy_json *json, char mark); /* one of { } [ ] : , */
-/* Before each member of an object or array whose opening mark was taken (close: '}' or ']'). *seen counts members, 0
- * at first. *more 0: the closing mark was taken. */
+/* Called before each member of an object or array whose opening mark was taken (close: '}' or ']').
+ * *seen counts members, 0 at first. *more 0: the closing mark was taken. */
 GY_INT int gy_json_more(struct gy_json *json, char close, int64_t *seen, int *more);
-/* A string, decoded as UTF-8 into out with a NUL: never more bytes than the quoted text has. out NULL: only checked.
- * The character U+0000 is refused, so that the result is a C string. */
+/* A string, decoded as UTF-8 into out with a NUL; it is never longer than the quoted text. out
+ * NULL: only checked. U+0000 is refused, so the result is a C string. */
 GY_INT int gy_json_string(struct gy_json *json, char *out, size_t *bytes);
 /* An integer in [0, 2^63 - 1]: no sign, point or exponent. */
 GY_INT int gy_json_count(struct gy_json *json, int64_t *out);
-GY_INT int gy_json_skip(struct gy_json *json, int depth);     /* any one value; depth: 0 at the call */
+GY_INT int gy_json_skip(struct gy_json *json, int depth); /* any one value; depth: 0 at the call */
 GY_INT int gy_json_finish(struct gy_json *json);              /* only white space is left */
 GY_INT int gy_json_fail(struct gy_json *json, const char *what); /* "SOURCE: byte N: what" */
 
-/* Length of the UTF-8 sequence at `at` (1 to 4), or 0 when it is none (overlong, surrogate, above U+10FFFF, cut). */
+/* Length of the UTF-8 sequence at `at`, 1 to 4; 0: none (overlong, surrogate, too large, cut). */
 GY_INT int gy_utf8_length(const unsigned char *at, const unsigned char *end);
 GY_INT int gy_utf8_valid(const char *text);
-/* text in quotes, escaped; bytes that are not UTF-8 become U+FFFD, so that the output is always valid. */
+/* text in quotes, escaped; bytes that are not UTF-8 become U+FFFD: the output is always valid. */
 GY_INT void gy_json_quote(struct gy_sink *sink, const char *text);
 
 #endif

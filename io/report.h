@@ -6,30 +6,36 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 
-/* TensorBoard: TFRecord framing (length, masked CRC-32C) around Event messages with one simple_value each, in a new
- * file "events.out.tfevents.<seconds>.<host>" of the folder. Appended and flushed per event, since a run may be
- * killed: readers accept a cut last record. Each takes GY_E_IO, or GY_E_ARG for a tag of more than 400 bytes. */
+/* TensorBoard: TFRecord framing (length, masked CRC-32C) around Event messages with one
+ * simple_value each. The folder gets a new file "events.out.tfevents.<seconds>.<host>". Each event
+ * is appended and flushed, since a run may be killed; readers accept a cut last record. Errors:
+ * GY_E_IO; GY_E_ARG for a tag of more than 400 bytes. */
 struct gy_events;
 GY_INT int gy_events_open(struct gy_events **out, const struct gy_alloc *alloc, const char *folder,
                           struct gy_error *err);
 GY_INT int gy_events_scalar(struct gy_events *events, int64_t step, const char *tag, double value,
                             struct gy_error *err);
-/* The run goes on from a checkpoint: readers drop what earlier files say of `step` and later ones. */
+/* The run goes on from a checkpoint. Readers drop the events of earlier files from `step` on. */
 GY_INT int gy_events_restart(struct gy_events *events, int64_t step, struct gy_error *err);
-GY_INT int gy_events_close(struct gy_events *events, struct gy_error *err); /* NULL is fine; gone in any case */
+/* NULL is fine. It is closed also after an error. */
+GY_INT int gy_events_close(struct gy_events *events, struct gy_error *err);
 
-/* Rows appended to a CSV with a fixed header. Opening an existing file keeps the rows whose first column (step) is at
- * most keep_step, so that a resumed run neither repeats nor loses rows; keep_step -1 starts anew. A cut last row is
- * dropped. GY_E_MISMATCH when rows would be kept under another header. header and fmt: without newline. */
+/* Rows appended to a CSV with a fixed header. Opening an existing file keeps the rows whose first
+ * column (step) is at most keep_step. So a resumed run neither repeats nor loses rows. keep_step -1
+ * starts anew. A cut last row is dropped. GY_E_MISMATCH: rows would be kept under another header.
+ * header and fmt have no newline. */
 struct gy_csv;
 GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const char *path, const char *header,
                        int64_t keep_step, struct gy_error *err);
-GY_INT int64_t gy_csv_last(const struct gy_csv *csv); /* step of the last row that was kept, or -1 */
-GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...) GY_PRINTF(3, 4); /* flushed */
-GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err); /* NULL is fine; gone in any case */
+/* The step of the last row that was kept, or -1. */
+GY_INT int64_t gy_csv_last(const struct gy_csv *csv);
+/* Appends a row and flushes it. */
+GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...) GY_PRINTF(3, 4);
+/* NULL is fine. It is closed also after an error. */
+GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err);
 
-/* A line chart: series share the x axis and are scaled on the left or the right axis. Points that are not finite
- * break the line. Allocates nothing; the file is whole or absent. Labels may be NULL. */
+/* A line chart: series share the x axis and use the left or the right y axis. Points that are not
+ * finite break the line. Allocates nothing; the file is whole or absent. Labels may be NULL. */
 struct gy_series {
     const char *name;
     const double *x, *y; /* [count], x ascending */
@@ -38,7 +44,8 @@ struct gy_series {
 };
 GY_INT int gy_svg_curve(const char *path, const char *title, const char *x_label, const char *left_label,
                         const char *right_label, const struct gy_series *series, int count, struct gy_error *err);
-/* counts [classes][classes], row: truth, column: prediction. names may be NULL. Up to 64 classes are labelled. */
+/* counts [classes][classes], row: truth, column: prediction. names may be NULL. At most 64 classes
+ * are labelled. */
 GY_INT int gy_svg_confusion(const char *path, const char *title, const int64_t *counts, int32_t classes,
                             const char *const *names, struct gy_error *err);
 

@@ -14,7 +14,7 @@ struct gy_st_file {
     struct gy_file file;           /* or memory */
     const char *name;              /* for sentences; valid only while opening */
     uint64_t data_at, data_bytes;  /* the data section */
-    size_t text_bytes, text_used;  /* decoded names and metadata: together never longer than the header */
+    size_t text_bytes, text_used;  /* decoded names and metadata; never longer than the header */
     char *text;
     struct gy_st_tensor *tensors;  /* in the header's order */
     struct st_pair *pairs;
@@ -118,7 +118,7 @@ static int st_grow(struct gy_st_file *file, void **list, int32_t count, int32_t 
                    struct gy_error *err)
 {
     if (count == *room) {
-        const int32_t wider = *room == 0 ? 64 : *room * 2; /* a header of 10^8 bytes has far less than 2^30 entries */
+        const int32_t wider = *room == 0 ? 64 : *room * 2; /* 10^8 bytes hold far fewer than 2^30 */
         void *grown = gy_alloc_grow(&file->alloc, *list, (size_t)*room, (size_t)wider, elem_bytes);
         if (!grown)
             return GY_NOMEM(err, "safetensors header", (size_t)wider * elem_bytes);
@@ -297,7 +297,7 @@ static int st_order(const struct gy_st_file *file, int32_t count, int32_t **orde
     return GY_OK;
 }
 
-/* Tensors follow each other from the first byte of the data section to its last. order: scratch, sorted here. */
+/* Tensors must fill the data section without gaps. order: scratch, sorted here. */
 static int st_check_places(const struct gy_st_file *file, int32_t *order, struct gy_error *err)
 {
     char show[128];

@@ -45,7 +45,7 @@ static float stv_f64(uint64_t bits)
 
 static float stv_bf16(uint64_t bits) { return stv_f32(bits << 16); }
 
-/* IEEE half: subnormals are mantissa * 2^-24; exponent 31 is infinity or NaN, whose payload is kept. */
+/* IEEE half: subnormals are mantissa * 2^-24; exponent 31 is infinity or NaN, payload kept. */
 static float stv_f16(uint64_t bits)
 {
     const uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, mantissa = bits & 1023;

@@ -27,7 +27,8 @@ static int svg_to_file(void *user, const char *text, size_t bytes)
     return gy_outfile_write(&out->file, text, bytes, out->err) != GY_OK;
 }
 
-/* Text content or attribute value: marks escaped, what XML cannot hold replaced by '?'; at most limit characters. */
+/* Writes text content or an attribute value, at most limit characters. Marks are escaped; '?'
+ * replaces what XML cannot hold. */
 static void svg_text(struct gy_sink *sink, const char *text, int limit)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -49,7 +50,8 @@ static void svg_text(struct gy_sink *sink, const char *text, int limit)
     }
 }
 
-/* value with at most `decimals` decimals, no trailing zeros; |value| < 10^15. Independent of the locale. */
+/* Writes value with at most `decimals` decimals and no trailing zeros; |value| < 10^15. It does not
+ * depend on the locale. */
 static void svg_number(struct gy_sink *sink, double value, int decimals)
 {
     int64_t scale = 1;
@@ -66,8 +68,8 @@ static void svg_number(struct gy_sink *sink, double value, int decimals)
         gy_sink_printf(sink, ".%0*" PRId64, decimals, units % scale);
 }
 
-/* The label of a tick: plain up to ten thousand, then with a unit, the same on the whole axis; with an exponent where
- * the step is tiny or the axis huge. largest: of the axis, absolute. */
+/* The label of a tick: plain up to ten thousand, then with a unit, the same on the whole axis. It
+ * has an exponent where the step is tiny or the axis huge. largest: of the axis, absolute. */
 static void svg_tick(struct gy_sink *sink, double value, double step, double largest)
 {
     static const struct svg_unit {
@@ -108,8 +110,8 @@ static void svg_see(struct svg_axis *axis, double value)
     axis->used = 1;
 }
 
-/* A step of 1, 2 or 5 times a power of ten, so that about `ticks` ticks cover the range; round: the range grows to
- * whole steps. */
+/* Chooses a step of 1, 2 or 5 times a power of ten, so that about `ticks` ticks cover the range.
+ * round: the range grows to whole steps. */
 static void svg_nice(struct svg_axis *axis, int ticks, int round)
 {
     if (!axis->used)
@@ -211,8 +213,8 @@ static void svg_point(struct svg_chart *chart, const struct svg_axis *axis, doub
     *broken = 0;
 }
 
-/* The path of a series. Of a long one, runs of points are shown by their smallest and largest, so that no spike is
- * lost. */
+/* The path of a series. A long series shows runs of points by their smallest and largest, so no
+ * spike is lost. */
 static void svg_path(struct svg_chart *chart, const struct svg_axis *axis, const struct gy_series *series)
 {
     const int64_t run = gy_ceil_div(gy_max64(series->count, 1), SVG_POINTS);
@@ -355,8 +357,8 @@ static void svg_class(const struct svg_matrix *matrix, int32_t label)
         gy_sink_printf(matrix->sink, "%d", (int)label);
 }
 
-/* A cell's colour goes from white to dark blue with the square root of its share of the row: small confusions stay
- * visible. */
+/* A cell's colour goes from white to dark blue with the square root of its share of the row. So
+ * small confusions stay visible. */
 static void svg_cell(const struct svg_matrix *matrix, int32_t row, int32_t column, int64_t row_total)
 {
     const int64_t count = matrix->counts[(int64_t)row * matrix->classes + column];

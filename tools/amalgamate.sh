@@ -33,7 +33,8 @@ function included(line, path) {
 
 function left_out(name) { return name in done || (name ~ /^kernels\/cuda\// && profile != "all") }
 
-# The headers that a file includes before all code of its own stand before it, so that it is in one piece.
+# Puts the headers that a file includes before all its own code in front of it. So the file stays in
+# one piece.
 function put_headers(path,    line, names, name, i, comment) {
     while ((getline line < path) > 0) {
         if (comment || line ~ /^[ \t]*\/\*/)
@@ -61,7 +62,8 @@ function put(path, from,    line, depth, number, guard, name, shown, resumed) {
     depth = 0
     guard = path ~ /\.h$/ ? 1 : 0
     while ((getline line < path) > 0) {
-        if (number++ == 0 && line ~ /SPDX-License-Identifier: MIT/) # the first line of gyre.c says it for all
+        # the first line of gyre.c says it for all
+        if (number++ == 0 && line ~ /SPDX-License-Identifier: MIT/)
             continue
         if (line ~ /^[ \t]*#[ \t]*if/)
             depth++
@@ -98,7 +100,8 @@ function put(path, from,    line, depth, number, guard, name, shown, resumed) {
     close(path)
 }
 
-# The files of ranks come last, under one switch; behind all that the templates, each under its number.
+# The files of ranks come last, under one switch. After them come the templates, each under its
+# number.
 BEGIN {
     print "\n#ifndef GY_TEMPLATE /* what is included again: a template, at the end */"
     for (i = 1; i < ARGC; i++) {

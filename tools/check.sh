@@ -92,7 +92,7 @@ code()
 code "$SCRATCH/library_c" >"$SCRATCH/library_code"
 code "$SCRATCH/library_h" >"$SCRATCH/header_code"
 
-# ---- text ----------------------------------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------
 
 rule_licence()
 {
@@ -145,9 +145,10 @@ list_long_functions()
     }'
 }
 
-# ---- structure -----------------------------------------------------------------------------------------------------
+# ---- structure -----------------------------------------------------------------------------------
 
-# What a folder may include besides itself. kernels, io and engine/glm are one area each with their subfolders.
+# What a folder may include besides itself. kernels, io and engine/glm are each one area with their
+# subfolders.
 DIRECTIONS='
 kernels          base
 io               base
@@ -235,7 +236,8 @@ rule_unique_names()
         sort -u | twice "tag"
 }
 
-# 'name file:line' sorted: names that more than one file defines. A name may come twice in one file, under #if.
+# Reads lines 'name file:line', sorted. Prints names that more than one file defines. A name may
+# come twice in one file, under #if.
 twice()
 {
     awk -v kind="$1" '
@@ -244,7 +246,7 @@ twice()
         $1 != name { name = $1; file = place[1]; first = $2 }'
 }
 
-# ---- symbols -------------------------------------------------------------------------------------------------------
+# ---- symbols -------------------------------------------------------------------------------------
 
 rule_symbols()
 {
@@ -291,8 +293,9 @@ rule_ptx()
         sed 's/$/   <- only in the preludes/' || :
 }
 
-# Every row of docs/changing.md is true: the file has the text. Every table is complete: it has each file with the text of a sibling.
-# A row: | `file` | what to add | `text` |; the siblings: a line above the table, Sibling: `text`, `text`.
+# Every row of docs/changing.md must be true: the file has the text. Every table must be complete:
+# it has each file with the text of a sibling. A row: | `file` | what to add | `text` |; the
+# siblings: a line above the table, Sibling: `text`, `text`.
 rule_changing()
 {
     page=docs/changing.md
@@ -330,7 +333,7 @@ rule_changing()
     done <"$SCRATCH/changing"
 }
 
-# ---- full ----------------------------------------------------------------------------------------------------------
+# ---- full ----------------------------------------------------------------------------------------
 
 # What compilers of GPU kernels read too includes nothing, so it cannot stand alone.
 rule_headers_alone()
@@ -346,7 +349,8 @@ rule_without_image()
     "$CC" -std=c99 -I. -D_POSIX_C_SOURCE=200809L -DGY_NO_IMAGE -Wall -Wextra -Wundef -Werror -c io/images/image_stb.c -o "$SCRATCH/no_image.o" 2>&1 || :
 }
 
-# Whole numbers that change their sign or lose digits without a word. Tables of floats are computed in double on purpose.
+# Finds whole numbers that change their sign or lose digits silently. Tables of floats are computed
+# in double on purpose.
 rule_conversions()
 {
     { cat "$SCRATCH/library_c"; printf '%s\n' tools/gyre.c tools/cli.c; files 'cmd_*.c' tools; files '*.c' tools/lab; } |

@@ -31,7 +31,8 @@ const char *cli_plain(char *buf, size_t room, const char *text)
     for (const unsigned char *at = (const unsigned char *)text; *at && used + 5 < room; at++) {
         const int inside = more > 0 && (*at & 0xc0) == 0x80;
         more = inside ? more - 1 : *at >= 0xf0 ? 3 : *at >= 0xe0 ? 2 : *at >= 0xc0 ? 1 : 0;
-        const int above = (*at >= 0x80 && *at < 0xa0) || (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0); /* terminals take U+0080 to U+009F for controls */
+        /* terminals take U+0080 to U+009F for controls */
+        const int above = (*at >= 0x80 && *at < 0xa0) || (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0);
         const int control = !inside && (*at < 0x20 || *at == 0x7f || above);
         used += (size_t)snprintf(buf + used, room - used, control ? "\\x%02x" : "%c", *at);
         more = control ? 0 : more;

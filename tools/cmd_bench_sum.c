@@ -70,7 +70,8 @@ static int bench_sum_check(struct bench_sum *b, int64_t count)
                      (double)b->sums[i], (double)((float)(i % 13 + 1) * ranks));
             return 0;
         }
-    memset(b->data, 0, (size_t)count * sizeof *b->data); /* zeros stay what they are, however often they are summed */
+    /* sums of zeros stay zero, however often they are summed */
+    memset(b->data, 0, (size_t)count * sizeof *b->data);
     return 1;
 }
 

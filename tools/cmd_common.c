@@ -198,7 +198,8 @@ void cli_net_config(struct gyre_config *config, const struct cli_net_options *op
     config->tune = options->tune;
     config->dtype = (int)options->dtype;
     config->device = options->device;
-    const int gpu = strcmp(options->device, "cpu") != 0; /* compiling its kernels takes a while, which should be seen */
+    /* compiling a GPU's kernels takes a while, so the log shows it */
+    const int gpu = strcmp(options->device, "cpu") != 0;
     config->log = cli_logger(options->log + 1 + (gpu && options->log == 1));
     config->use_env = 1;
 }
@@ -393,7 +394,8 @@ static const char *text_after(const char *text, const char *word)
     return strncmp(text, word, bytes) == 0 ? text + bytes : NULL;
 }
 
-/* As cli_note_hold wrote it, else all zero. Not by sscanf, which alone is a fiftieth of the static command. */
+/* Reads what cli_note_hold wrote; else all is zero. It does not use sscanf, which alone is a
+ * fiftieth of the static command. */
 static struct cli_hold hold_of_text(const char *text)
 {
     static const struct cli_hold none;

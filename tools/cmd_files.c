@@ -334,7 +334,8 @@ static int info_checkpoint(const char *path, const struct info_values *v)
     return code;
 }
 
-/* A folder with checkpoints is a run; a file called .safetensors is a checkpoint; the rest is data. */
+/* A folder with checkpoints is a run. A file called .safetensors is a checkpoint. Everything else
+ * is data. */
 static int info_run(const void *values, char **args, int count)
 {
     char path[4096];

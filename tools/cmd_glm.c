@@ -351,7 +351,8 @@ static int glm_train_save(const struct glm_values *v, const struct gyre_glm *mod
     return CLI_OK;
 }
 
-/* Whoever asks for a gap is told by the exit code when it is not there, but where another condition was met first. */
+/* A gap that was asked for and not reached gives its own exit code. A target or validation that was
+ * met first does not. */
 static int glm_reached(const struct glm_values *v, const struct gyre_glm_report *r)
 {
     if (r->reached || strcmp(r->why, "target") == 0 || strcmp(r->why, "validation") == 0)

@@ -117,7 +117,8 @@ static int kernels_run(const void *values, char **args, int count)
         return code;
     kernels_config(&config, v, text, args[count - 1], device);
     cli_net_input(text, &input);
-    cli_normalisation(&none, &none, input.c, config.mean, config.std); /* as train does without --mean: it stands in a kernel */
+    /* as train does without --mean: a kernel contains it */
+    cli_normalisation(&none, &none, input.c, config.mean, config.std);
     code = pack ? kernels_pack(&config, v) : kernels_print(&config, v);
     free(text);
     return code;

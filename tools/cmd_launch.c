@@ -58,7 +58,8 @@ struct launch_job {
     int port, epoch, listener;  /* listener -1: rank 0 opens it */
     pid_t pid[LAUNCH_MOST];
     char still[LAUNCH_MOST];    /* stopped by a signal */
-    unsigned grace;             /* seconds for the others to end by themselves, once one ended badly */
+    /* seconds for the others to end by themselves, once one ended badly */
+    unsigned grace;
     int asked, ended;           /* a signal asked to stop; all were ended by this process */
     int least, most;            /* processes with which the job goes on; 0: with all */
     int first, well;            /* ranks at the start; that have ended well */
@@ -256,7 +257,8 @@ static int launch_start(struct launch_job *job, int rank)
     job->input[rank] = -1;
     if (pipe(ends) != 0)
         return -1;
-    const ssize_t written = write(ends[1], job->key, LAUNCH_KEY + 1); /* a pipe takes that much at once */
+    /* a pipe takes this much at once */
+    const ssize_t written = write(ends[1], job->key, LAUNCH_KEY + 1);
     const pid_t pid = written == LAUNCH_KEY + 1 ? fork() : -1;
     if (pid == 0) {
         close(ends[1]);
@@ -298,7 +300,8 @@ struct launch_end {
     pid_t pid;
 };
 
-/* Who began? The others lose a rank and end with CLI_FAILED, or are ended; they may do so before that rank's end is seen. */
+/* The weight of a rank's end; the rank with the largest weight began. The others lose a rank and
+ * end with CLI_FAILED, or are ended. They may do so before that rank's end is seen. */
 static int launch_weight(const struct launch_job *job, int rank, int status)
 {
     const int code = launch_code(status);

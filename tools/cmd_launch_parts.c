@@ -58,7 +58,8 @@ static int host_line(char *text, const char *path, int line, struct launch_host 
     return CLI_OK;
 }
 
-/* A line without its end. 1: it is there; 0: there is none; -1: it is too long; -2: a byte of it is 0. */
+/* Reads a line without its end. 1: it is there; 0: there is none; -1: it is too long; -2: a byte of
+ * it is 0. */
 static int host_next_line(FILE *file, char *text, size_t room)
 {
     size_t count = 0;
@@ -178,8 +179,10 @@ static void shell_variables(FILE *out)
     }
 }
 
-/* The key is the first line of its input, and no word of a command line; at the end of the input the launcher is gone: the command is asked
- * to end, half a minute later ended. One that is stopped for long is ended there, since only its own host sees that. */
+/* What a shell on another host runs. The key is the first line of its input, never a word of a
+ * command line. At the end of the input the launcher is gone: the command is asked to end, and half
+ * a minute later it is ended. A command that is stopped for long is ended there, since only its own
+ * host sees that. */
 char *launch_shell(char *const *command, int locals, int threads)
 {
     char *text = NULL, folder[4096];

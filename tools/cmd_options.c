@@ -222,7 +222,8 @@ int cli_set_defaults(const struct cli_command *command, void *values)
     return 0;
 }
 
-/* One "--name", "--name value", "--name=value" or "-n value" at args[i]; returns how many words it took, -1 after a sentence. */
+/* Takes one "--name", "--name value", "--name=value" or "-n value" at args[i]. Returns how many
+ * words it took; -1 after a sentence. */
 static int take_option(const struct cli_command *command, char **args, int i, int count, void *values)
 {
     const char *name = long_name(command, args[i]), *equals = strchr(name, '=');

@@ -21,7 +21,8 @@ static volatile sig_atomic_t signal_seen;
 
 static void on_signal(int number) { signal_seen = number; }
 
-/* The first one asks; the second one of the same kind ends the process as usual. What nohup ignores stays ignored. */
+/* The first signal asks to stop. The second one of the same kind ends the process as usual. Signals
+ * that nohup ignores stay ignored. */
 void cli_catch_signals(void)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -172,7 +173,8 @@ static void train_json(const struct gyre_progress *p)
     fflush(stdout);
 }
 
-/* A step is shown a tenth of a second, ten seconds or one second after the last one; epochs always. */
+/* Shows a step when the last one is a tenth of a second (terminal), ten seconds (file) or one
+ * second (JSON) old. Epochs are always shown. */
 int cli_progress_train(void *progress, const struct gyre_progress *p)
 {
     struct cli_progress *self = progress;

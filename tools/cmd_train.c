@@ -36,7 +36,7 @@ struct train_job {
 
 /* ---- data and net ---- */
 
-/* The part of each class to hold out: where this call says nothing, that of the run that goes on. */
+/* The part of each class to hold out. Where this call names none, a resumed run keeps its own. */
 static struct cli_hold hold_of(const struct train_job *job)
 {
     const struct cli_hold given = { job->v->val_split, (uint64_t)job->v->net.seed, 0, 0 };
@@ -135,7 +135,8 @@ static int set_milestones(struct train_job *job)
         return CLI_OK;
     s->milestone[0] = in_updates(job, epochs * 0.5);
     s->milestone[1] = in_updates(job, epochs * 0.75);
-    if (s->milestone[1] <= s->milestone[0] || s->milestone[0] < 1) /* of a run of one update or none */
+    /* a run of one update or none */
+    if (s->milestone[1] <= s->milestone[0] || s->milestone[0] < 1)
         s->milestone[1] = 0;
     return CLI_OK;
 }

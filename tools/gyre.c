@@ -77,7 +77,8 @@ static int run(int argc, char **argv)
     return command ? run_command(command, argv + 2, argc - 2) : CLI_USAGE;
 }
 
-/* A file that is opened takes the first number that is free: standard input and output must not be. */
+/* Opens descriptors 0 to 2 where they are closed. A file that is opened takes the first free
+ * number, which must not be that of standard input or output. */
 static int take_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -91,7 +92,9 @@ int main(int argc, char **argv)
     const int standard = take_standard();
     if (standard != CLI_OK)
         return standard;
-    signal(SIGXFSZ, SIG_IGN); /* a file that would become larger than allowed is an error of its writer, who says so */
+    /* A file that would become larger than allowed is then an error of its writer, which reports
+     * it. */
+    signal(SIGXFSZ, SIG_IGN);
     const int code = run(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK)
         return cli_fail(CLI_DATA, "writing to standard output failed");

@@ -193,7 +193,8 @@ static void cert_add_tile(void *job, int64_t tile, int thread)
 
 static size_t cert_vector_bytes(const struct cert_pass *p) { return (size_t)(p->strips * p->dim) * sizeof *p->u; }
 
-/* More strips are more threads' work, but each is a vector to clear and to add: their number follows the entries that are there for each feature. */
+/* Takes the vectors of the strips. More strips give work to more threads, but each is a vector to
+ * clear and to add. So their number follows the entries for each feature. */
 static int cert_take_vector(struct cert_pass *p, struct gy_error *err)
 {
     const struct gy_glm_run *const run = p->run;
@@ -280,7 +281,8 @@ static int cert_finish(struct cert_pass *p, const float *w, const double sums[2]
     out->dual = -HUGE_VAL;
     if (p->u) {
         GY_TRY(cert_close_vector(p, err));
-        if (sums[1] > -HUGE_VAL) /* else the vector may be no number, of dual numbers that are none */
+        /* else the dual variables are not finite, and the vector may not be either */
+        if (sums[1] > -HUGE_VAL)
             out->dual = sums[1] - 0.5 * problem->l2 * cert_size_of(NULL, p->u, p->dim, problem->l1 / problem->l2).square;
     }
     out->gap = out->primal - out->dual;

@@ -7,7 +7,8 @@
 #include "engine/glm/referee.h"
 
 #define CLAIM_LEAST 1e-12 /* gap that a solution of our own is asked for */
-#define CLAIM_NEAR 1e-9   /* of it, an objective or a bound may be above ours: others' sums have other roundings */
+/* An objective or a bound may be above ours by this part of it: other sums round otherwise. */
+#define CLAIM_NEAR 1e-9
 
 GYRE_API void gyre_glm_verify_default(struct gyre_glm_verify_config *config)
 {
@@ -106,7 +107,8 @@ static int glm_verify_look(struct glm_verify *v, int k, struct gy_glm_verdict *o
     return gy_glm_referee(&answer, out, err);
 }
 
-/* What is wrong with what the file says, or NULL; *unsure: a better bound may show that nothing is. */
+/* What is wrong with the claims of the file, or NULL. *unsure: a better bound may show that nothing
+ * is wrong. */
 static const char *glm_verify_wrong(const struct glm_verify *v, const struct gyre_glm_part *claim, const struct gyre_glm_verdict *now, double best,
                                     int *unsure)
 {

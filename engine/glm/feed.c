@@ -5,8 +5,10 @@
 #include "engine/glm/glm_stream.h"
 
 #define FEED_MANY 8192    /* features; the weights of fewer lie in the nearest cache in any order */
-#define FEED_COUNTED 4    /* entries for each feature, from where on a thread's counting them is worth it */
-#define FEED_BUCKETS 4096 /* of counts, from this one downwards; all larger ones are alike */
+/* entries for each feature, from which on counting them by another thread pays */
+#define FEED_COUNTED 4
+/* of counts, the largest first; all larger counts share one bucket */
+#define FEED_BUCKETS 4096
 
 struct feed_view {
     struct gy_rows rows;
@@ -184,7 +186,8 @@ static void feed_count_tile(void *job, int64_t tile, int thread)
     }
 }
 
-/* The shares' counts are added, and begin is how many features come before those of the bucket: the most frequent ones are first. */
+/* Adds the counts of all shares. begin gets the number of features before those of a bucket; the
+ * most frequent ones come first. Returns how many features occur. */
 static uint32_t feed_buckets(struct feed_order *o, uint32_t begin[FEED_BUCKETS + 1])
 {
     uint32_t all = 0;

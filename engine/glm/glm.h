@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* glm.h: generalised linear models. One problem,
  *
- *     min over w:  sum over rows i of c_i loss(y_i, x_i . w)  +  l2 / 2 |w|^2  +  l1 |w|_1        (SUMS of losses, as Snap ML and liblinear have it)
+ *     min over w:  sum over rows i of c_i loss(y_i, x_i . w)  +  l2 / 2 |w|^2  +  l1 |w|_1
+ *
+ * (SUMS of losses, as Snap ML and liblinear have it),
  *
  * a feed that hands out its rows pass after pass, and solvers, one a file. All solvers take the
  * same run and leave the same certificate: the objective P(w) and a lower bound of the optimum.
@@ -15,8 +17,9 @@
 
 struct gyre_job;
 
-/* What a row's label means for this model. */
-enum gy_glm_target { GY_GLM_TARGET_VALUE /* y is the label */, GY_GLM_TARGET_CLASS /* y is 1 where the label equals positive, else -1 */ };
+/* What a row's label means. VALUE: y is the label. CLASS: y is 1 where the label equals positive,
+ * else -1. */
+enum gy_glm_target { GY_GLM_TARGET_VALUE /* y = label */, GY_GLM_TARGET_CLASS /* y = 1 or -1 */ };
 
 struct gy_glm_problem {
     int loss;              /* enum gy_glm_loss_id of kernels/glm_loss.h */

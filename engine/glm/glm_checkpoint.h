@@ -27,7 +27,8 @@ struct gy_glm_keep {
     float *w;            /* [width] of the caller */
     float *dual;         /* [rows] of the caller; NULL: none are kept */
     int epoch;           /* passes that trained */
-    int exact;           /* read: 1: w belongs to the dual numbers; 0: w is to be made from them anew */
+    /* read: 1: w belongs to the dual variables; 0: w must be made from them anew */
+    int exact;
 };
 
 /* Whole or absent. All ranks call it together; a failure of one is a failure of all. */

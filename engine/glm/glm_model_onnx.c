@@ -45,7 +45,8 @@ static void onnx_message(struct gy_buf *b, unsigned field, struct gy_buf *inner)
 
 /* ---- a model of ONNX ---- */
 
-enum { ONNX_INT = 2, ONNX_STRING = 3, ONNX_FLOATS = 6, ONNX_INTS = 7, ONNX_STRINGS = 8 }; /* AttributeProto.type */
+/* AttributeProto.type */
+enum { ONNX_INT = 2, ONNX_STRING = 3, ONNX_FLOATS = 6, ONNX_INTS = 7, ONNX_STRINGS = 8 };
 enum { ONNX_TENSOR_FLOAT = 1, ONNX_TENSOR_INT64 = 7, ONNX_TENSOR_STRING = 8 };
 
 struct onnx {

@@ -186,7 +186,8 @@ static int glm_read_take(struct glm_read *r, const struct gy_alloc *alloc)
     memcpy(sorted, r->label, (size_t)r->labels * sizeof *sorted);
     qsort(sorted, (size_t)r->labels, sizeof *sorted, glm_read_compare);
     info.label = sorted;
-    /* a weight takes two bytes of text at least: a header cannot ask for more memory than the file is worth */
+    /* A weight takes at least two bytes of text, so a header cannot ask for more memory than the
+     * file is worth. */
     const int64_t left = (int64_t)(r->end - r->at), need = 2 * ((int64_t)info.features + (info.bias != 0)) * r->columns;
     int status = GY_OK;
     if (need > left + 2)

@@ -10,7 +10,8 @@
 static const char *glm_text_solver(const struct gyre_glm_info *info)
 {
     if (info->softmax && info->classes > 2)
-        return "MCSVM_CS"; /* the largest score decides, and liblinear computes no probabilities of it */
+        /* the largest score decides, and liblinear computes no probabilities from it */
+        return "MCSVM_CS";
     return gy_glm_loss_at(info->loss)->liblinear[info->l1 > 0];
 }
 
@@ -19,7 +20,8 @@ static void glm_text_head(const struct gyre_glm *m, struct gy_sink *out)
     const struct gyre_glm_info *info = &m->info;
     gy_sink_printf(out, "solver_type %s\nnr_class %d\n", glm_text_solver(info), info->classes ? info->classes : 2);
     if (info->classes == 2)
-        gy_sink_printf(out, "label %.9g %.9g\n", (double)m->label[1], (double)m->label[0]); /* positive scores are of the first */
+        /* a positive score means the first label */
+        gy_sink_printf(out, "label %.9g %.9g\n", (double)m->label[1], (double)m->label[0]);
     for (int c = 0; c < info->classes && info->classes > 2; c++)
         gy_sink_printf(out, "%s%.9g%s", c ? " " : "label ", (double)m->label[c], c + 1 < info->classes ? "" : "\n");
     gy_sink_printf(out, "nr_feature %" PRIu32 "\nbias %.17g\nw\n", info->features, info->bias != 0 ? info->bias : -1);

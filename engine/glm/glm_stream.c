@@ -15,13 +15,15 @@
 
 #define GLMS_ROOMS 3
 #define GLMS_EVENTS 2048
-#define GLMS_SMALL 32768 /* bytes of a window that takes about as long to read as a thread to wake: some 20 microseconds */
+/* bytes of a window that is read in about the time in which a thread wakes, some 20 microseconds */
+#define GLMS_SMALL 32768
 #define GLMS_ROWS_MOST ((int64_t)1 << 30)
 #define GLMS_ENTRIES_MOST (((int64_t)1 << 32) - 1) /* offsets of a view have 32 bits */
 
 struct glms_window {
     int64_t block, first; /* its first block, and the number of that block's first row */
-    int64_t blocks, rows, entries; /* rows and entries of this part; entries may be too many where a block is cut */
+    /* rows and entries of this part; entries may be too many where a block is cut */
+    int64_t blocks, rows, entries;
 };
 
 struct glms_room {
@@ -95,8 +97,9 @@ static int glms_holds(const struct glms_stream *s, int64_t rows, int64_t entries
     return rows <= GLMS_ROWS_MOST && entries <= GLMS_ENTRIES_MOST && glms_bytes(s, rows, entries) <= room;
 }
 
-/* Cuts the part into windows of whole blocks that each fit into `room`, and end once they have `aim` bytes; how many. Written to s->window where that is not
- * NULL. -1: a block alone is larger. */
+/* Cuts the part into windows of whole blocks that fit into `room` bytes and end once they have
+ * `aim` bytes. Returns how many; -1: a single block is larger. Writes them to s->window where that
+ * is not NULL. */
 static int64_t glms_cut(struct glms_stream *s, size_t room, size_t aim)
 {
     struct glms_window now = { 0 };
@@ -146,7 +149,8 @@ static size_t glms_total(struct glms_stream *s, size_t *largest)
     return all;
 }
 
-/* How many rooms of how many bytes: those for all, else three, or two where a block is large; then windows are made about equal. */
+/* Chooses the number and size of rooms. One room takes each window where all windows fit; else
+ * there are three rooms, or two where a block is large. Windows are then made about equal. */
 static int glms_plan(struct glms_stream *s, struct gy_error *err)
 {
     size_t largest, aim = SIZE_MAX;

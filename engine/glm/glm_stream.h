@@ -22,7 +22,8 @@ static inline void gy_glm_deal(int64_t rows, int part, int parts, int64_t *first
     *end = *first + each + (part < more);
 }
 
-/* What the feed did since it was opened. Seconds of the thread that reads run beside those of the solver. */
+/* What the feed did since it was opened. The reading thread's seconds run in parallel to the
+ * solver's. */
 struct gy_glm_stream_counts {
     double read;     /* seconds of reading, checking and unpacking */
     double waited;   /* of the solver, for a window that was not read */
@@ -42,8 +43,10 @@ struct gy_glm_stream_event {
     int64_t train_began, train_ended;
 };
 
-/* A feed over part `part` of `parts`, in at most memory_limit bytes (0: no limit: all is resident). normalize: rows are handed out with scale 1 / |x|. blocks
- * outlives the feed. GY_E_NOMEM names what is needed when the limit is below two windows of one block each; GY_E_HASH and others of reading come from next. */
+/* A feed over part `part` of `parts`, in at most memory_limit bytes; 0: no limit, all windows stay.
+ * normalize: rows get the scale 1 / |x|. blocks outlives the feed. GY_E_NOMEM: the limit is below
+ * two windows of one block each; the sentence says how much is needed. Errors of reading, such as
+ * GY_E_HASH, come from next. */
 GY_INT int gy_glm_feed_stream(struct gy_glm_feed **out, const struct gy_blocks *blocks, int part, int parts, int normalize, size_t memory_limit,
                               const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_glm_feed_stream_close(struct gy_glm_feed *feed); /* NULL is fine; not during next */
@@ -51,8 +54,9 @@ GY_INT void gy_glm_feed_stream_counts(const struct gy_glm_feed *feed, struct gy_
 /* 1: event `index` of those that are kept, the oldest first; 0: there are no more. */
 GY_INT int gy_glm_feed_stream_event(const struct gy_glm_feed *feed, int64_t index, struct gy_glm_stream_event *event);
 
-/* Writes what was read and trained when: a path that ends in .svg has two rows of bars, any other is for Chrome's trace viewer. With several ranks, each
- * writes its own file, "name.RANK.svg". glm_stream_trace.c */
+/* Writes when each window was read and trained on. A path that ends in .svg gets two rows of bars;
+ * any other gets a file for Chrome's trace viewer. Of several ranks each writes its own file,
+ * "name.RANK.svg". See glm_stream_trace.c. */
 GY_INT int gy_glm_feed_stream_trace(const struct gy_glm_feed *feed, const char *path, int rank, int ranks, struct gy_error *err);
 
 #endif

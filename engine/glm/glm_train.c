@@ -15,7 +15,9 @@
 #include "engine/glm/glm_train_state.h"
 
 #define GLM_TRAIN_GAP_LEAST 1e-13
-#define GLM_TRAIN_FEATURE 32 /* bytes that a feature takes at least, with any solver (measured: 36 to 84), beside the weights of further models */
+/* least bytes of a feature with any solver (measured: 36 to 84), without the weights of further
+ * models */
+#define GLM_TRAIN_FEATURE 32
 
 GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED == (int)GY_GLM_SQUARED && (int)GYRE_GLM_HINGE == (int)GY_GLM_HINGE, glm_losses);
 GY_STATIC_ASSERT((int)GYRE_GLM_LOSSES == (int)GY_GLM_LOSSES, glm_losses2);
@@ -200,7 +202,8 @@ static double glm_train_bytes(const struct glm_train *t)
     return ((double)i->entries * entry + (double)i->rows * row) / gyre_job_ranks(t->c.job);
 }
 
-/* A pass that takes less time than ranks need to meet, and ranks need no common clock: 50 ns a row and one for each entry, beside a tenth of a millisecond. */
+/* A pass that is shorter than a meeting of ranks, in a run without a common clock. A row counts 50
+ * ns, an entry 1 ns; the limit is a tenth of a millisecond. */
 static int glm_train_is_small(const struct glm_train *t)
 {
     const struct gy_blocks_info *i = &t->source->info;
@@ -237,7 +240,8 @@ static void glm_train_close_feed(struct glm_train *t)
     t->point = NULL;
 }
 
-/* Ranks have found the same, or there is no model: each is compared with the first whose processor has the same instructions. */
+/* Checks that all ranks have the same model. Each rank is compared with the first one whose
+ * processor has the same instructions. */
 static int glm_train_same(const struct glm_train *t, struct gy_error *err)
 {
     const size_t bytes = (size_t)t->model->info.models * (size_t)t->model->width * sizeof *t->model->w;

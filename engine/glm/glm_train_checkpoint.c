@@ -73,7 +73,8 @@ static void keep_fill(struct gy_glm_keep *k, const struct glm_train *t, const st
                                .all_rows = t->source->info.rows, .w = t->run.w, .dual = whole ? NULL : t->dual, .epoch = t->run_epoch };
 }
 
-/* Every model's, as many as there can be: those of the run that comes must not meet the rest of the one before. */
+/* Removes the checkpoints of every possible model. A new run must not find those of an earlier
+ * run. */
 static int keep_remove(const struct glm_train *t, struct gy_error *err)
 {
     char path[4096];

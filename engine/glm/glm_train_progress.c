@@ -14,7 +14,8 @@ struct glm_train_loss {
     double sum, weight;
 };
 
-/* log sum exp(score) less the score of the row's class; of a class that the model does not know, as if its score were 0. */
+/* log sum exp(score) less the score of the row's class. A class that the model does not know counts
+ * as a score of 0. */
 static double glm_train_softmax_loss(const struct gyre_glm *model, const float *score, float label)
 {
     const int32_t class = gy_glm_model_class(model, label);
@@ -41,7 +42,8 @@ static int glm_train_loss_take(void *user, const struct gy_glm_slice *s, struct 
     return GY_OK;
 }
 
-/* Test rows that cannot be read on any rank end the run on all: a checkpoint has what was found so far. */
+/* Test rows that any rank cannot read end the run on all ranks. A checkpoint then keeps what was
+ * found so far. */
 static int glm_train_rescue(struct glm_train *t, int status, struct gy_error *err)
 {
     struct gy_error second;

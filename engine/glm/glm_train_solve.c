@@ -17,7 +17,8 @@
 #define SOLVE_LEAST_GAP 1e-13 /* some hundred units of a double */
 #define SOLVE_LENGTHEN 8     /* units of a float that weights are lengthened by, at most */
 #define SOLVE_NO_TIME 1e-9   /* seconds */
-#define SOLVE_ROUNDING 64    /* a gap of so many times what roundings are worth is not due to them */
+/* A gap above this many times the rounding errors is not due to them. */
+#define SOLVE_ROUNDING 64
 
 struct solve_best {
     struct gy_glm_verdict verdict; /* objective and bound may be of two answers */
@@ -54,7 +55,8 @@ static int solve_take_proof(struct glm_train *t, const struct gy_glm_solver *sol
     return GY_OK;
 }
 
-/* Where nobody sees the weights before the end, coordinate ascent may have its features in another order: feature is each place's. The bias is last. */
+/* Coordinate ascent with features in another order, where nobody sees the weights before the end.
+ * feature: of each place. The bias comes last. */
 static int solve_by_places(struct glm_train *t, const struct gy_glm_solver *solver, const uint32_t *feature, struct gy_error *err)
 {
     struct gy_glm_run *const run = &t->run;
@@ -246,8 +248,8 @@ static int solve_prepare(struct glm_train *t, const struct solve_course *course,
     return GY_OK;
 }
 
-/* The turn ended with status and without an answer: another solver is to give one, or the best answer
- * so far stands. The dual numbers that the turn has left are none to go on from. */
+/* The turn ended with status and without an answer. Another solver must give one, or the best
+ * answer so far stands. The dual variables of the failed turn are reset. */
 static int solve_without(struct glm_train *t, struct solve_course *course, struct solve_best *best, int status, int *more, struct gy_error *err)
 {
     int late = 0;
@@ -290,8 +292,8 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
     return *more ? solve_prepare(t, course, best, err) : status;
 }
 
-/* With a kink at a margin of 1, rows that should have it have a little less, by the weights' roundings
- * to floats. Weights a little longer lose less there. */
+/* For a loss with a kink at a margin of 1. Rows that should lie on the kink have a slightly smaller
+ * margin, as weights are rounded to floats. Slightly longer weights lose less there. */
 static int solve_lengthen(struct glm_train *t, const struct solve_course *course, struct solve_best *best, struct gy_error *err)
 {
     struct gy_glm_verdict v;

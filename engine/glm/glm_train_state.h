@@ -17,7 +17,8 @@ struct glm_train {
     int streamed;            /* the feed is one of glm_stream.h */
     int trained;             /* all models are made; what fails now takes none of them away */
     int placed;              /* its features are in another order (feed.h) */
-    int apart;                 /* rows are so few that every rank trains on all of them, like the others and without them */
+    /* rows are so few that every rank trains on all of them, without the other ranks */
+    int apart;
     int64_t rows;            /* of this rank */
     float *dual;             /* [rows + 1]; NULL: nothing is kept, and no solver needed them yet */
     float *point;            /* [width + 1]; NULL: no solver needed it yet */
@@ -39,10 +40,15 @@ GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p);
 /* glm_train_solve.c: model k, or all classes' as one softmax, to its claim. */
 GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err);
 
-/* glm_train_checkpoint.c: checkpoints, a file a model in config.folder; without a folder nothing happens. */
-GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err);  /* is there, and holds no other run */
-GY_INT int gy_glm_train_resume(struct glm_train *t, struct gy_error *err);  /* of model t->at: into t->run */
-GY_INT int gy_glm_train_due(const struct glm_train *t);                     /* this rank is the first, and it is time */
-GY_INT int gy_glm_train_keep(struct glm_train *t, struct gy_error *err);    /* all ranks together */
+/* glm_train_checkpoint.c: checkpoints, one file for each model in config.folder. Without a folder
+ * nothing happens. */
+/* Makes sure that the folder exists and holds no other run. */
+GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err);
+/* Resumes model t->at into t->run. */
+GY_INT int gy_glm_train_resume(struct glm_train *t, struct gy_error *err);
+/* This rank is the first, and it is time for a checkpoint. */
+GY_INT int gy_glm_train_due(const struct glm_train *t);
+/* All ranks call it together. */
+GY_INT int gy_glm_train_keep(struct glm_train *t, struct gy_error *err);
 
 #endif

@@ -18,9 +18,12 @@ struct gy_glm_meter {
     double *actual, *predicted, *hit; /* [classes + 1] weights of rows */
     float *share;                     /* [classes + 1] probabilities of one row */
     double mean, spread, error;       /* regression: of labels; sum of squared errors */
-    uint64_t *key;                    /* scores that sort as whole numbers, and below them the weight, negative for the smaller label */
+    /* scores as sortable whole numbers, with the weight in the low bits, negative for the smaller
+     * label */
+    uint64_t *key;
     size_t keys, room;
-    double *bins;                     /* [2][METER_BINS] weights of smaller and larger labels; NULL: keys */
+    /* [2][METER_BINS] weights of smaller and larger labels; NULL: keys are used */
+    double *bins;
 };
 
 GY_INT int gy_glm_meter_open(struct gy_glm_meter **out, const struct gyre_glm *model, const struct gy_alloc *alloc, struct gy_error *err)
@@ -194,7 +197,8 @@ static int meter_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Pairs of a larger and a smaller label with scores in that order; equal ones are half a pair, and *tied sums them. */
+/* Counts pairs of a larger and a smaller label whose scores have that order. A tie counts as half a
+ * pair; *tied sums the ties. */
 struct meter_pairs {
     double below, pairs, tied;
 };
@@ -234,7 +238,8 @@ static void meter_classes(struct gy_glm_meter *m, struct gyre_glm_metrics *out)
     double right = 0, precision = 0, recall = 0;
     for (int c = 0; c < classes; c++)
         right += m->hit[c];
-    for (int c = first; c < classes; c++) { /* a class that was never said has precision 0, one without rows recall 0 */
+    /* A class that was never predicted has precision 0; one without rows has recall 0. */
+    for (int c = first; c < classes; c++) {
         precision += m->predicted[c] > 0 ? m->hit[c] / m->predicted[c] : 0;
         recall += m->actual[c] > 0 ? m->hit[c] / m->actual[c] : 0;
     }

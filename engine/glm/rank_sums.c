@@ -9,9 +9,11 @@
 #define GLML_INNER_MOST 8
 #define GLML_RECHECK 10    /* sums between two choices of inner */
 #define GLML_MARGIN 1.1    /* sigma over what was measured */
-#define GLML_COST 8        /* ranks meet when they have worked so many times longer than a sum lasts */
+/* ranks meet after working this many times longer than a sum lasts */
+#define GLML_COST 8
 #define GLML_PARTS_MOST 64
-#define GLML_SUM_NS 15000  /* of a short sum on one host, and of each element of a long one for each rank */
+/* of a short sum on one host; the next constant is for each element and rank of a long one */
+#define GLML_SUM_NS 15000
 #define GLML_ELEMENT_NS 0.7
 
 GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job, const struct gy_alloc *alloc, int64_t width, int inner, struct gy_error *err)
@@ -63,8 +65,9 @@ GY_INT int gy_glm_levels_plan(struct gy_glm_levels *levels, int64_t rows, int64_
     return GY_OK;
 }
 
-/* More passes between sums where a sum is dear. Times travel in a place of their rank's own, zeros elsewhere. The rank that comes last waits for none, so that
- * the least time in the sum is the sum's own. */
+/* Chooses more passes between sums where a sum is expensive. Each rank writes its times into its
+ * own place, zeros elsewhere. The rank that comes last does not wait, so the least time is that of
+ * the sum itself. */
 static int glml_choose(struct gy_glm_levels *levels, double sum_seconds, struct gy_error *err)
 {
     float sum[2 * GLML_RANKS] = { 0 }, *const pass = sum + GLML_RANKS, least = INFINITY, most = 0;
@@ -87,8 +90,9 @@ static int glml_choose(struct gy_glm_levels *levels, double sum_seconds, struct 
 
 GY_INT int gy_glm_levels_due(const struct gy_glm_levels *levels) { return !levels->base || levels->since + 1 >= levels->inner; }
 
-/* Changes at right angles have |sum|^2 = the sum of squares, equal ones `fan` times that: sigma at or above the ratio makes a sum raise the dual objective by
- * at least what the ranks saw (as for threads: sdca_pass.c). It falls slower than it rises. */
+/* Orthogonal changes have |sum|^2 = the sum of squares; equal ones have `fan` times that. With
+ * sigma at or above the ratio a sum raises the dual objective by at least what the ranks saw (as
+ * for threads: sdca_pass.c). sigma falls more slowly than it rises. */
 static void glml_measure(struct gy_glm_levels *levels, double together, double apart)
 {
     if (levels->fixed || !(apart > 0) || !(together < HUGE_VAL))

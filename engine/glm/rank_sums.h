@@ -27,31 +27,39 @@ struct gy_glm_levels {
     struct gyre_job *job;
     struct gy_alloc alloc;
     int64_t width;
-    float *base, *change; /* [width] w of the last sum; [width + 1] what this rank changed, and its square */
+    /* [width] w of the last sum; [width + 1] this rank's change, and its square */
+    float *base, *change;
     int forced, since;    /* inner was given; passes since the last sum */
     int part;             /* parts of this pass that are done */
-    double fan, floor, last_dual; /* ranks; least sigma that the guard allows; of the last certificate */
+    /* number of ranks; least sigma that the guard allows; dual objective of the last certificate */
+    double fan, floor, last_dual;
     double pass_seconds;  /* since the last sum */
 };
 
-/* Takes memory for vectors of `width` floats: base, and change, which lies where ranks sum without a copy. inner: passes between two sums; 0: one on one
- * host, else what sums and passes are measured to take: then runs are not repeated bit by bit. Collective. */
+/* Takes memory for vectors of `width` floats: base, and change, which lies where ranks sum without
+ * a copy. inner: passes between two sums. 0: one on a single host; else it follows the measured
+ * times of sums and passes, so runs do not repeat bit by bit. Collective. */
 GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job, const struct gy_alloc *alloc, int64_t width, int inner, struct gy_error *err);
 GY_INT void gy_glm_levels_close(struct gy_glm_levels *levels); /* safe on a zeroed struct */
-/* v is w of all ranks from here on: at the start, and where it was made anew from their dual numbers. */
+/* v is the w of all ranks from here on. Called at the start, and after w was made anew from the
+ * dual variables. */
 GY_INT void gy_glm_levels_begin(struct gy_glm_levels *levels, const float *v);
-/* How often ranks of one host meet in a pass: so often that sums cost a small part of it, by the shape of the data alone. Collective. */
+/* Plans how often ranks of one host meet in a pass, by the shape of the data alone. Sums then cost
+ * a small part of the pass. Collective. */
 GY_INT int gy_glm_levels_plan(struct gy_glm_levels *levels, int64_t rows, int64_t entries, int threads, struct gy_error *err);
-/* Whether gy_glm_levels_meet is due inside the pass, when `visited` of this rank's `rows` rows are done. At a pass's end it is asked with INT64_MAX until it
- * is not: all ranks meet equally often. */
+/* Whether gy_glm_levels_meet is due inside the pass, when `visited` of this rank's `rows` rows are
+ * done. At the end of a pass it is called with INT64_MAX until it returns 0, so all ranks meet
+ * equally often. */
 GY_INT int gy_glm_levels_part(const struct gy_glm_levels *levels, int64_t visited, int64_t rows);
 /* v becomes w of all ranks. Collective. */
 GY_INT int gy_glm_levels_meet(struct gy_glm_levels *levels, float *v, struct gy_error *err);
-/* After a pass of `seconds`. When the sum is due, or now != 0 on all ranks, v becomes w of all ranks and *summed 1. Collective. */
+/* Called after a pass of `seconds`. When the sum is due, or now != 0 on all ranks, v becomes w of
+ * all ranks and *summed is 1. Collective. */
 GY_INT int gy_glm_levels_pass(struct gy_glm_levels *levels, float *v, double seconds, int now, int *summed, struct gy_error *err);
 /* Whether the next pass ends with a sum: where certificates can be made. */
 GY_INT int gy_glm_levels_due(const struct gy_glm_levels *levels);
-/* Steps were too long together, as all ranks have seen: sigma doubles, up to the number of ranks, and stays at or above that. */
+/* All ranks have seen that their steps together were too long. sigma doubles, at most to the number
+ * of ranks, and does not fall below that again. */
 GY_INT void gy_glm_levels_damp(struct gy_glm_levels *levels);
 /* The dual objective of all ranks, after a sum: damps where it fell. 1: it fell. */
 GY_INT int gy_glm_levels_guard(struct gy_glm_levels *levels, double dual);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The referee: P(w) from above and from below, and a lower bound of min P by weak duality,
  *
- *     min P >= D(a) = sum over rows of conjugates(a_i) - sum over j of max(|u_j| - l1, 0)^2 / (2 l2)        u = sum of pull_i x_i
+ *     min P >= D(a) = sum over rows of conjugates(a_i)
+ *                     - sum over j of max(|u_j| - l1, 0)^2 / (2 l2),   u = sum of pull_i x_i
  *
  * for any dual numbers a in their domain. The domain asks for two things beside: without an l2 no
  * |u_j| above l1, so all of them are scaled down; and a weight that is not penalised wants u_j = 0
@@ -36,7 +37,9 @@ struct referee_sum {
 
 struct referee_sums {
     struct referee_sum loss, conjugate, pull[2]; /* pull: |coefficient| by sign */
-    double weight, length, grid;                 /* sums of c, c |x|, and of what moving every weight by half a unit of a float does to P */
+    /* sums of c, of c |x|, and of the change of P when every weight moves by half a unit of a
+     * float */
+    double weight, length, grid;
 };
 #define REFEREE_DOUBLES ((int)(sizeof(struct referee_sums) / sizeof(double)))
 
@@ -45,7 +48,8 @@ struct referee_pull {
     double value, rest, size;
 };
 
-/* Neither term is lost (Knuth's TwoSum): after n of them value + rest is off by n^2 u^2 sizes, and what the terms are off by themselves. */
+/* Adds a term without losing bits (Knuth's TwoSum). After n terms value + rest is off by n^2 u^2
+ * times the sizes, plus the terms' own errors. */
 static inline void referee_pull_add(struct referee_pull *u, double term, double size)
 {
     const double sum = u->value + term, of_term = sum - u->value;
@@ -66,7 +70,8 @@ struct referee {
     int64_t strips, batch, threads;
     struct referee_pull *u;        /* [strips][all] */
     struct referee_sums *strip;    /* [strips] */
-    double *score, *own;           /* [strips][classes] scores of a row; weights of each class's rows */
+    /* [strips][classes] scores of a row; [classes] weights of each class's rows */
+    double *score, *own;
     double *q;                     /* [classes] */
     unsigned char *memory;         /* [batch] rooms */
     size_t room;
@@ -77,7 +82,9 @@ struct referee {
     struct gy_error error[REFEREE_BATCH];
     int64_t here;                  /* blocks of the batch */
     struct referee_sums total;
-    double largest;                /* |u_j| and twice its error, of what is penalised: scaled to l1 it is inside, whatever the roundings of that pass */
+    /* The largest |u_j| plus twice its error, of penalised weights. Scaled to l1 it stays inside,
+     * whatever that pass rounds. */
+    double largest;
     double square;                 /* sum of max(|u_j| + error - l1, 0)^2 */
 };
 
@@ -325,7 +332,8 @@ static void referee_measure(struct referee *r, double part)
     for (int64_t j = 0; j < r->all; j++)
         most = fmax(most, r->u[j].size);
     if (!referee_sum_is_exact(r) && r->answer->job)
-        coarse = (double)referee_ranks(r) * 0x1p-44 * most; /* 2^-46 of twice the largest, a rank (exact_sums.h), of values and sizes */
+        /* 2^-46 of twice the largest value for each rank (exact_sums.h), of values and sizes */
+        coarse = (double)referee_ranks(r) * 0x1p-44 * most;
     r->largest = r->square = 0;
     for (int64_t j = 0; j < r->all; j++) {
         if (j % r->dim >= r->penalised)
@@ -379,7 +387,8 @@ static void referee_objective(const struct referee *r, struct gy_glm_verdict *ou
     out->rounding = 2 * off + r->total.grid;
 }
 
-/* D of the pass, after measuring. part: of the conjugates, what making the pulls equal costs; more: what it costs beside. */
+/* D of the pass, after measuring. part: the share of the conjugates that balancing the pulls costs;
+ * more: its other cost. */
 static double referee_dual(const struct referee *r, double part, double more)
 {
     const double l2 = r->problem->l2;
@@ -390,7 +399,7 @@ static double referee_dual(const struct referee *r, double part, double more)
     return safe == safe ? safe : -HUGE_VAL;
 }
 
-/* The signs' pulls of a weight that is not penalised are made equal; how much of one is left over, as a part. */
+/* Balances the two signs' pulls on a weight that is not penalised. */
 static void referee_balance(struct referee *r)
 {
     const struct referee_sum *const pull = r->total.pull;
@@ -439,7 +448,8 @@ static int referee_bound(struct referee *r, double *bound, struct gy_error *err)
 /* What the probabilities of class k add up to: its own rows less the coefficients of the bias. */
 static double referee_sum_of(const struct referee *r, int k) { return r->own[k] - r->u[k * r->dim + r->dim - 1].value / r->problem->bias; }
 
-/* Which part of the probabilities moves, and to which distribution, so that those of each class add up to its own rows. */
+/* Chooses which part of the probabilities moves, and to which distribution q. Those of each class
+ * then add up to its number of rows. */
 static void referee_share(struct referee *r)
 {
     double share = 0;
@@ -451,7 +461,7 @@ static void referee_share(struct referee *r)
     r->moved.q = r->q;
 }
 
-/* Of which part of the probabilities some distribution makes the sums right. */
+/* The part of the probabilities for which some distribution would make the sums exact. */
 static double referee_unshared(const struct referee *r)
 {
     const double terms = referee_units(r);
@@ -464,7 +474,8 @@ static double referee_unshared(const struct referee *r)
     return part;
 }
 
-/* Entropies are concave. Pulls move by twice that part of their rows, all classes of a row together. */
+/* The bound for a softmax. Entropies are concave. Pulls move by twice that part of their rows, all
+ * classes of a row together. */
 static int referee_bound_classes(struct referee *r, double *bound, struct gy_error *err)
 {
     double part = 0;
@@ -507,7 +518,8 @@ static void referee_give(const struct referee *r)
     gy_alloc_free(alloc, r->memory, (size_t)r->batch * r->room);
 }
 
-/* More strips are more threads' work, but each is a vector to clear and to add: their number follows the entries that are there for each weight. */
+/* Chooses the sizes. More strips give work to more threads, but each is a vector to clear and to
+ * add. So their number follows the entries for each weight. */
 static void referee_shape(struct referee *r)
 {
     const struct gy_glm_answer *const a = r->answer;

@@ -18,7 +18,8 @@ struct gy_glm_answer {
     int normalize;
     uint32_t features;
     const float *w;                      /* [classes, or 1][features + (bias != 0)] */
-    const float *dual;                   /* [rows of this rank] in the loss's own form (kernels/glm_loss.h); NULL: the slopes at point */
+    /* [rows of this rank] in the loss's own form (kernels/glm_loss.h); NULL: the slopes at point */
+    const float *dual;
     const float *point;                  /* as w; NULL: w */
 };
 
@@ -27,10 +28,11 @@ struct gy_glm_verdict {
     double least;     /* nor below this */
     double bound;     /* min P is not below this; -INFINITY: the answer does not say */
     double loss;      /* sum of losses alone, about */
-    double rounding;  /* what a gap cannot well be below: by the doubles here, and by w as floats; about */
+    /* about the least gap that roundings allow: those of doubles here, and of w as floats */
+    double rounding;
 };
-/* One pass over the rows, up to three where a weight is not penalised or there is an l1. Allocates a vector of 24 bytes a weight for some threads, and
- * room for some blocks. */
+/* One pass over the rows, up to three where a weight is not penalised or l1 is above 0. Allocates a
+ * vector of 24 bytes a weight for each of some threads, and room for some blocks. */
 GY_INT int gy_glm_referee(const struct gy_glm_answer *answer, struct gy_glm_verdict *out, struct gy_error *err);
 
 #endif

@@ -5,7 +5,9 @@
 #include "engine/glm/referee_row.h"
 
 #define ROW_FUNCTION (4 * GY_REFEREE_UNIT)
-#define ROW_FAR 800 /* exp(x) > 0 has |x| below this: its relative error is that of x, times this at most */
+/* exp(x) > 0 has |x| below this; so its relative error is at most this times the relative error of
+ * x */
+#define ROW_FAR 800
 
 GY_INT struct gy_near gy_referee_loss(int loss, double y, double c, struct gy_near z)
 {
@@ -70,7 +72,8 @@ static struct gy_near row_entropy(double c, double p, double rest)
 
 GY_INT struct gy_near gy_referee_conjugate(int loss, double y, double c, double dual, const struct gy_glm_moved *moved, double *pull)
 {
-    const double number = dual == dual ? dual : 0, e = exp(-fabs(number)); /* 0 is in every domain */
+    /* 0 is in every domain */
+    const double number = dual == dual ? dual : 0, e = exp(-fabs(number));
     double sign = y, size = number;
     if (loss == GY_GLM_LOGISTIC)
         size = (number >= 0 ? 1 : e) / (1 + e);
@@ -103,8 +106,9 @@ static double row_class(const struct gy_glm_moved *moved, int k, double far, dou
     return *p > 0 ? -log(*p) : 0;
 }
 
-/* A probability p = exp(-x) is off by p x units for x's rounding, which is less than one, and by some for each class that the sum of them has: in all by
- * `absolute`, and, where x is below ROW_FAR, as it is for all that are not 0, by `relative` of itself. */
+/* Errors of a probability p = exp(-x). The rounding of x gives p x units, where p x is below one;
+ * the sum gives some units for each class. In all that is at most `absolute`. Where x is below
+ * ROW_FAR, which holds for every p > 0, it is at most `relative` times p. */
 GY_INT void gy_referee_classes(double *z, int count, int y, double c, double error, const struct gy_glm_moved *moved, struct gy_near *loss,
                                struct gy_near *conjugate)
 {
@@ -116,7 +120,8 @@ GY_INT void gy_referee_classes(double *z, int count, int y, double c, double err
     const double most = z[top], behind = most - z[y];
     for (int k = 0; k < count; k++)
         others += k == top ? 0 : exp(z[k] - most);
-    const double spread = log1p(others), wrong = y == top ? others : 1; /* wrong: not below 1 - the class's probability */
+    /* wrong: at least 1 - the class's probability */
+    const double spread = log1p(others), wrong = y == top ? others : 1;
     const double rounding = fmin(relative * spread, absolute * (1 + spread)) + 2 * GY_REFEREE_UNIT * behind;
     *loss = (struct gy_near){ c * (spread + behind), c * (4 * error * fmin(1, 2 * wrong) + rounding) };
     for (int k = 0; k < count; k++) {

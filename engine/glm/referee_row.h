@@ -7,23 +7,27 @@
 
 #define GY_REFEREE_UNIT 0x1p-53 /* an operation's relative error, at most */
 
-static inline double gy_referee_class_units(int count) { return 8 * count + 16; } /* that a probability among so many is off by */
+/* Units that a probability of `count` classes may be off by. */
+static inline double gy_referee_class_units(int count) { return 8 * count + 16; }
 
 /* A number, and how far from it the truth may be. */
 struct gy_near {
     double value, error;
 };
-/* How dual numbers are moved into their domain, in this order: less shift times c; by their sign, times a side; for classes, share of the way to q. */
+/* How dual variables are moved into their domain, in this order: less shift times c; times a side,
+ * by their sign. For classes they go a share of the way to q. */
 struct gy_glm_moved {
     double shift, side[2], share;
     const double *q;
 };
-/* Of a row whose score is near z: its loss, and by how much that changes when the score moves by grid. */
+/* For a row whose score is near z: its loss, and how much that changes when the score moves by
+ * grid. */
 GY_INT struct gy_near gy_referee_loss(int loss, double y, double c, struct gy_near z);
 GY_INT double gy_referee_grid(int loss, double y, double c, double z, double grid);
-/* The dual number, own form, that the slope at score z is. */
+/* The dual variable, in its own form, that equals the slope at score z. */
 GY_INT double gy_referee_slope(int loss, double y, double c, double z);
-/* Conjugate of a dual number, which is brought into its domain first; *pull: its coefficient, with the sign of what it adds to the scores. */
+/* The conjugate of a dual variable, which is first moved into its domain. *pull: its coefficient,
+ * with the sign of its effect on the scores. */
 GY_INT struct gy_near gy_referee_conjugate(int loss, double y, double c, double dual, const struct gy_glm_moved *moved, double *pull);
 /* The same of a softmax: z[count] scores, all within error; z becomes the coefficients. */
 GY_INT void gy_referee_classes(double *z, int count, int y, double c, double error, const struct gy_glm_moved *moved, struct gy_near *loss,

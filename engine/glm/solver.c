@@ -7,10 +7,14 @@
 #define SOLVER_ENTRIES 20.0 /* of a row, as ranks suppose */
 #define SOLVER_HINGE 5.0   /* passes of a loss with a kink, over those of a smooth one */
 #define SOLVER_CURVATURE 2.0 /* that a kink counts for */
-#define SOLVER_NOTHING 1e6  /* a cost that nobody notices: then the first in the table, which gets further where features are of very different sizes */
-#define SOLVER_RANKS 8.0    /* passes of ascent over ranks for one alone, or many more: they damp each other */
+/* Costs below this are equal. Then the first solver in the table wins: it gets further where
+ * features differ much in size. */
+#define SOLVER_NOTHING 1e6
+/* passes of ascent over ranks for one alone, or many more: ranks damp each other */
+#define SOLVER_RANKS 8.0
 
-/* Nanoseconds on one core, about, of the steps as they were measured; ranks and threads divide all of them. per: entries of a row. */
+/* Costs are nanoseconds on one core, about, as the steps were measured; ranks and threads divide
+ * all of them alike. per: entries of a row. */
 struct solver_shape {
     const struct gy_glm_problem *problem;
     double rows, per, features;
@@ -27,8 +31,9 @@ static double solver_sdca_cost(const struct solver_shape *s)
     return (s->alone ? 1 : SOLVER_RANKS) * passes * s->rows * (40 + 2.5 * s->per);
 }
 
-/* Four steps with a matrix of all features' products, of the hinge loss some dozens, nearly all with few rows in it; or, without it, some dozens of passes of
- * conjugate gradients. */
+/* Newton's method: four steps with a matrix of all features' products. The hinge loss takes some
+ * dozens of steps, nearly all with few rows in the matrix. Without a matrix it takes some dozens of
+ * passes of conjugate gradients. */
 static double solver_newton_cost(const struct solver_shape *s)
 {
     const double passes = gy_glm_has_kink(s->problem) ? 30 : 4;

@@ -215,7 +215,8 @@ GY_INT int gy_glm_source_next(struct gy_glm_source *s, struct gy_rows *rows, str
 
 /* ---- folds ---- */
 
-/* The rows of `from` that belong to it, in the caller's arrays (all NULL: they are only counted). */
+/* The rows of `from` that belong to a fold, in the caller's arrays; all NULL: rows are only
+ * counted. */
 struct source_picked {
     uint32_t *start, *id;
     float *value, *label, *weight;

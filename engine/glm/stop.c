@@ -7,8 +7,10 @@
 
 #define PATIENCE_EPOCHS 200    /* in which the difference must become less by PATIENCE_PART of it */
 #define PATIENCE_PART 0.1
-#define PATIENCE_SPURT 4.0     /* times faster than so far it may become less in the epochs that are left */
-#define PATIENCE_ROUNDING 1e-6 /* of P: a gap that floats leave, of 24 bits in weights, dual numbers and scores */
+/* times the pace so far at which the gap may shrink in the epochs that are left */
+#define PATIENCE_SPURT 4.0
+/* of P: a gap that floats leave, of 24 bits in weights, dual variables and scores */
+#define PATIENCE_ROUNDING 1e-6
 
 GY_INT const char *gy_glm_why_name(enum gy_glm_why why)
 {

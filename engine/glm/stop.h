@@ -16,7 +16,8 @@ GY_INT int gy_glm_is_flat(struct gy_glm_checks *checks, double loss, double part
 
 struct gy_glm_patience {
     double primal, dual; /* the least, and the largest */
-    double least;        /* their difference, when it had become a tenth less last, in epoch `gained` */
+    /* their difference when it was last a tenth smaller, in epoch `gained` */
+    double least;
     int gained;
 };
 
@@ -33,13 +34,16 @@ struct gy_glm_end {
     int epoch, left;                         /* done, and still allowed */
     int flat, late;                          /* validation rests; a rank's time is up */
 };
-/* The first that holds: gap, target, validation, patience, epochs, time. Patience ends where two hundred
- * epochs have brought less than a tenth, and the gap cannot be reached in those left at four times that
- * pace; never where neither a gap nor a target was asked for. */
+/* The first reason that holds: gap, target, validation, patience, epochs, time. Patience ends where
+ * two hundred epochs have brought less than a tenth, and the remaining epochs cannot reach the gap
+ * at four times that pace. It never ends where neither a gap nor a target was asked for. */
 GY_INT enum gy_glm_why gy_glm_ends(const struct gy_glm_stop *stop, const struct gy_glm_end *end);
-GY_INT enum gy_glm_why gy_glm_reached(const struct gy_glm_stop *stop, const struct gy_glm_certificate *at); /* gap, target */
-/* The loss of run->w on the validation rows, where there are: flat 1: it improves no more. Collective. */
+/* gap, target */
+GY_INT enum gy_glm_why gy_glm_reached(const struct gy_glm_stop *stop, const struct gy_glm_certificate *at);
+/* The loss of run->w on the validation rows, if there are any. *flat 1: it improves no more.
+ * Collective. */
 GY_INT int gy_glm_validated(const struct gy_glm_run *run, struct gy_glm_checks *checks, int *flat, struct gy_error *err);
-GY_INT int gy_glm_is_late(const struct gy_glm_stop *stop, int64_t began); /* on this rank; began: of the clock, ns */
+/* Late on this rank. began: of the clock, ns. */
+GY_INT int gy_glm_is_late(const struct gy_glm_stop *stop, int64_t began);
 
 #endif

@@ -16,7 +16,8 @@ enum augment_draw { /* element numbers; a batch's own draws lie above all sample
 #define AUGMENT_ATTEMPTS 10
 #define AUGMENT_BATCH ((uint64_t)1 << 32)
 
-static int augment_within(float value, float lo, float hi) { return value >= lo && value <= hi; } /* no for NaN */
+/* NaN is not within */
+static int augment_within(float value, float lo, float hi) { return value >= lo && value <= hi; }
 
 GY_INT int gy_augment_check(const struct gy_augment *a, struct gy_error *err)
 {
@@ -108,7 +109,8 @@ static int64_t augment_half(int64_t difference)
     return half + ((difference & 1) && (half & 1));
 }
 
-/* The size that an image is resized to before the centre crop. resize 0: so that it just covers h x w. */
+/* The size to which an image is resized before the centre crop. resize 0: the image just covers h x
+ * w. */
 static void augment_fit_size(const struct gy_window *from, int32_t h, int32_t w, int32_t resize, int64_t *total_h,
                              int64_t *total_w)
 {
@@ -125,7 +127,8 @@ static void augment_fit_size(const struct gy_window *from, int32_t h, int32_t w,
     }
 }
 
-/* Resize and centre crop of from into out [h][w][from->c]; where the resized image is smaller, zeros around it. */
+/* Resizes `from` and crops the centre into out [h][w][from->c]. A resized image that is smaller
+ * gets zeros around it. */
 static int augment_fit(const struct gy_window *from, int32_t h, int32_t w, int32_t resize, uint8_t *out,
                        struct gy_decoder *decoder, struct gy_error *err)
 {
@@ -148,7 +151,8 @@ static int augment_fit(const struct gy_window *from, int32_t h, int32_t w, int32
 
 /* ---- channels ---- */
 
-/* Luma of ITU-R BT.601 as Pillow's convert("L") rounds it: L24 of its src/libImaging/Convert.c. The weights make 65536. */
+/* Luma of ITU-R BT.601 as Pillow's convert("L") rounds it: L24 of its src/libImaging/Convert.c. The
+ * weights add up to 65536. */
 static uint8_t augment_luma(const uint8_t *rgb)
 {
     return (uint8_t)((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
@@ -169,7 +173,8 @@ static void augment_channels(const uint8_t *in, int32_t c_in, uint8_t *out, int3
     }
 }
 
-/* Where pixels of the source's channels go: straight to out when they are as many. NULL: no memory. */
+/* Where pixels with the source's channels go: straight to out when the numbers of channels agree.
+ * NULL: no memory. */
 static uint8_t *augment_stage(const struct gy_window *from, int32_t h, int32_t w, int32_t c, uint8_t *out,
                               struct gy_decoder *decoder)
 {
@@ -340,7 +345,8 @@ static double augment_next_normal(struct augment_stream *s)
     return radius * cos(angle);
 }
 
-/* Logarithm of a Gamma(alpha, 1) draw: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. */
+/* The logarithm of a Gamma(alpha, 1) draw, by Marsaglia and Tsang, "A simple method for generating
+ * gamma variables", 2000. */
 static double augment_log_gamma(struct augment_stream *s, double alpha)
 {
     const double boosted = alpha < 1 ? alpha + 1 : alpha, d = boosted - 1.0 / 3, k = 1 / sqrt(9 * d);

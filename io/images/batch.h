@@ -5,19 +5,24 @@
 #define GY_BATCH_H
 #include "engine/base/base.h"
 
-/* Augmentation of one sample, in this order; all zero: resize (when sizes differ) and centre crop only. */
+/* Augmentation of one sample, in this order. All zero: only a resize (when sizes differ) and a
+ * centre crop. */
 struct gy_augment {
-    int32_t pad;                     /* zero border before a random crop of the net's size (CIFAR: 4) */
+    /* zero border before a random crop of the net's size (CIFAR: 4) */
+    int32_t pad;
     int resized_crop;                /* random resized crop: */
     float scale_min, scale_max;      /*   area as part of the image: .08 .. 1 */
     float ratio_min, ratio_max;      /*   aspect ratio: 3/4 .. 4/3 */
     float flip;                      /* probability of a horizontal flip */
     float brightness, contrast, saturation, hue; /* colour jitter, as torchvision's */
-    float mixup, cutmix;             /* alpha of the Beta distributions; 0 off; both on: one or the other a batch */
-    int32_t resize;                  /* evaluation: shorter side before the centre crop; 0: the crop's own size */
+    /* alpha of the Beta distributions; 0: off; both on: one of the two for each batch */
+    float mixup, cutmix;
+    /* evaluation: shorter side before the centre crop; 0: the crop's own size */
+    int32_t resize;
 };
 
-/* How sample i of a batch is moved, mirrored and mixed with another: equals struct gy_mix of kernels/op.h field by field. */
+/* How sample i of a batch is moved, mirrored and mixed with another. It equals struct gy_mix of
+ * kernels/op.h field by field. */
 struct gy_batch_mix {
     int32_t partner;
     float inside, label;

@@ -159,8 +159,8 @@ static int cifar_name_classes(struct gy_data *data, const struct cifar_kind *kin
     return status;
 }
 
-/* Finds which CIFAR lies at path, by the first file of the split; NULL: none. folder becomes path, or
- * the archive's folder in it. */
+/* Finds which CIFAR lies at path, by the first file of the split; NULL: none. folder becomes path,
+ * or the archive's folder in it. */
 static const struct cifar_kind *cifar_find(const char *path, int test, char *folder, size_t room)
 {
     for (size_t k = 0; k < GY_COUNT(cifar_kinds); k++)

@@ -141,7 +141,8 @@ GY_INT int gy_data_is_bad_status(int status)
 
 GY_INT int64_t gy_data_bad(const struct gy_data *data)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&data->bad_lock; /* const for the caller's eyes */
+    /* data is const for the caller only */
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&data->bad_lock;
     pthread_mutex_lock(lock);
     const int64_t bad = data->bad;
     pthread_mutex_unlock(lock);

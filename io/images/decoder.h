@@ -19,10 +19,12 @@ GY_INT int gy_decoder_open(struct gy_decoder **out, const struct gy_alloc *alloc
 GY_INT void gy_decoder_close(struct gy_decoder *decoder);
 
 GY_INT void gy_decoder_reset(struct gy_decoder *decoder);
-/* count * elem_bytes bytes of undefined content, aligned for any type, or NULL when the block is exhausted. */
+/* count * elem_bytes bytes of undefined content, aligned for any type. NULL: the block is
+ * exhausted. */
 GY_INT void *gy_decoder_take(struct gy_decoder *decoder, size_t count, size_t elem_bytes);
 /* As realloc; the old piece is lost unless it was the newest. */
 GY_INT void *gy_decoder_resize(struct gy_decoder *decoder, void *ptr, size_t old_bytes, size_t new_bytes);
-GY_INT void gy_decoder_drop(struct gy_decoder *decoder, void *ptr); /* gives the newest piece back; others stay */
+/* Gives the newest piece back; other pieces stay. */
+GY_INT void gy_decoder_drop(struct gy_decoder *decoder, void *ptr);
 
 #endif

@@ -336,8 +336,8 @@ static int folder_look_at(void *user, const char *name, struct gy_error *err)
     return GY_OK;
 }
 
-/* Sets root to the folder of a split and *found to 1 where path has it. A split has folders of its own; without any it is a
- * class that happens to be called so, as "train" is among vehicles. */
+/* Sets root to the folder of a split, and *found to 1, where path has one. A split has folders of
+ * its own. A folder without any is a class with such a name, as "train" is among vehicles. */
 static int folder_find_split(char *root, size_t room, const char *path, const char *split, int *found, struct gy_error *err)
 {
     const char *alias;

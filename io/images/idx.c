@@ -105,7 +105,8 @@ static int idx_try(char *out, size_t room, const char *path, const char *middle,
     return 0;
 }
 
-/* Finds the images file of a folder or a prefix, then with *has_splits set, or of a file name or its first part. */
+/* Finds the images file. path is a folder or a prefix, which sets *has_splits, or a file name or
+ * its first part. */
 static int idx_find_images(char *out, size_t room, const char *path, const char *split, int *has_splits)
 {
     static const char *const tails[] = {"-images-idx3-ubyte", "-images.idx3-ubyte", "-images-idx4-ubyte"};
@@ -136,7 +137,8 @@ static const char *idx_last(const char *path, const char *word)
     return found;
 }
 
-/* The labels file beside the images file: "images" becomes "labels", "idx3" or "idx4" becomes "idx1". */
+/* Finds the labels file beside the images file: "images" becomes "labels", "idx3" or "idx4" becomes
+ * "idx1". */
 static int idx_find_labels(char *out, size_t room, const char *images, struct gy_error *err)
 {
     const char *word = idx_last(images, "images");

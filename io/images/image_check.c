@@ -18,7 +18,7 @@ GY_INT int gy_image_check_size(int64_t h, int64_t w, int64_t max_pixels, const c
     return GY_OK;
 }
 
-/* ---- JPEG (ITU-T T.81): segments of FF, a mark, a length; coded data in which 00 or a restart mark follows FF ---- */
+/* ---- JPEG (ITU-T T.81): segments of FF, a mark, a length; FF in data precedes 00 or RSTn ---- */
 
 enum jpeg_mark {
     JPEG_SOF0 = 0xc0,
@@ -60,8 +60,9 @@ static int jpeg_read_frame(const unsigned char *segment, size_t length, int mark
     return GY_OK;
 }
 
-/* Huffman tables: a number, 16 counts of codes by length, as many values. stb_image 2.27 writes behind its tables when
- * there are more than 256 codes. segment begins with its length. */
+/* Huffman tables: each has a number, 16 counts of codes by length, and as many values. stb_image
+ * 2.27 writes beyond its tables when there are more than 256 codes. segment begins with its
+ * length. */
 static int jpeg_check_tables(const unsigned char *segment, size_t length, const char *name, struct gy_error *err)
 {
     for (size_t at = 2; at < length;) {
@@ -177,7 +178,7 @@ GY_INT int gy_png_check(const unsigned char *bytes, size_t count, const char *na
     return GY_FAIL(err, GY_E_TRUNCATED, "%s: the PNG data end before their end chunk: the file is cut", name);
 }
 
-/* ---- BMP: a file header of 14 bytes, another of 12 or at least 40, a palette, rows padded to 4 bytes ---- */
+/* ---- BMP: a file header (14 bytes), one of 12 or >= 40, a palette, rows padded to 4 bytes ---- */
 
 GY_INT int gy_bmp_check(const unsigned char *bytes, size_t count, const char *name, struct gy_image_head *head,
                         struct gy_error *err)

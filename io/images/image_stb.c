@@ -131,7 +131,8 @@ static void stb_drop_fourth(unsigned char *pixels, size_t n)
 GY_INT int gy_stb_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                          int32_t channels, struct gy_image *image, struct gy_error *err)
 {
-    const int four = channels == 3 && count > 1 && bytes[0] == 0xff; /* JPEG: stb_image's vectors make four channels, not three */
+    /* a JPEG: stb_image's vectors make four channels, not three */
+    const int four = channels == 3 && count > 1 && bytes[0] == 0xff;
     if (count > INT_MAX)
         return GY_FAIL(err, GY_E_IMAGE, "%s: %zu bytes are more than an image file may have", name, count);
     struct stb_call call;

@@ -5,7 +5,8 @@
 #include "io/images/batch.h"
 #include "io/images/decoder.h"
 
-/* torchvision's formulas on pixels [h][w][c], in the order and by the factors of (seed, position). */
+/* Applies torchvision's formulas to pixels [h][w][c]. Their order and factors come from (seed,
+ * position). */
 GY_INT int gy_augment_jitter(const struct gy_augment *augment, uint64_t seed, int64_t position, uint8_t *pixels,
                              int32_t h, int32_t w, int32_t c, struct gy_decoder *decoder, struct gy_error *err);
 

@@ -23,7 +23,8 @@
 struct loader_slot {
     int64_t number;          /* batch that it holds or will hold; -1: none yet */
     int32_t count, done;     /* samples in it, and finished */
-    int32_t failed_at;       /* position of the first sample with an error that is no bad sample; batch: none */
+    /* position of the first sample whose error is not that of a bad sample; batch: none */
+    int32_t failed_at;
     struct gy_error error;
     uint8_t *pixels;         /* floats of a float set */
     int32_t *labels, *tries; /* tries [batch]: unreadable samples met at this position */
@@ -56,7 +57,8 @@ struct gy_loader {
     int64_t next_number;
     int held;
 
-    pthread_mutex_t lock;           /* guards what follows, and number, count, done, failed_at, error of the slots */
+    /* guards all below, and number, count, done, failed_at, error of the slots */
+    pthread_mutex_t lock;
     pthread_cond_t room, ready;
     int64_t claim_number;           /* next sample to claim */
     int32_t claim_at;
@@ -72,7 +74,7 @@ static int32_t loader_count(const struct gy_loader *loader, int64_t number)
     return loader->config.training ? (int32_t)batch : (int32_t)gy_min64(batch, loader->data->count - number * batch);
 }
 
-/* Which sample of a sequence of batches, all parts of a batch one after another. */
+/* The place of a sample in a sequence of batches; all parts of a batch follow one another. */
 static int64_t loader_position(const struct gy_loader_config *c, int64_t number, int32_t at)
 {
     return (number * c->parts + c->part) * c->batch + at;
@@ -258,8 +260,8 @@ static void loader_wait(struct gy_loader *loader, const struct loader_slot *slot
     }
 }
 
-/* Counts one unreadable sample. Its sentence is found by reading it again: that is rare, and keeps the threads free of
- * it. */
+/* Counts one unreadable sample. It reads the sample again to get the sentence: this is rare, and
+ * keeps the threads simple. */
 static int loader_note(struct gy_loader *loader, const struct loader_slot *slot, int32_t at, int64_t index,
                        struct gy_error *err)
 {
@@ -267,7 +269,8 @@ static int loader_note(struct gy_loader *loader, const struct loader_slot *slot,
     uint8_t *out = slot->pixels + (size_t)at * loader->sample_bytes;
     struct gy_image image;
     int status = gy_data_read(loader->data, index, loader->decoder, &image, &why);
-    if (status == GY_OK && !loader->config.training && !image.values) /* fitting alone failed; the place is zero and stays so */
+    /* Only fitting failed; the sample's place is zero and stays so. */
+    if (status == GY_OK && !loader->config.training && !image.values)
         status = gy_image_fit(&image, loader->config.h, loader->config.w, loader->config.c,
                               loader->config.augment.resize, out, loader->decoder, &why);
     if (status == GY_OK) {

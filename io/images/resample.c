@@ -12,7 +12,8 @@
 #define RESAMPLE_BITS 22
 #define RESAMPLE_HALF (1 << (RESAMPLE_BITS - 1))
 
-struct resample_axis { /* for each output position: source positions [start, start + length) and their weights */
+/* For each output position: source positions [start, start + length) and their weights. */
+struct resample_axis {
     int32_t *start, *length, *weights; /* [n], [n], [n][taps] */
     int32_t taps;
 };
@@ -86,8 +87,8 @@ static void resample_row(const struct resample_axis *axis, const uint8_t *in, in
 #if defined(__x86_64__)
 #define RESAMPLE_AVX2 __attribute__((target("avx2")))
 
-/* Of three cells a pixel, those before the source's last pixel is met: four are read and written, and the next overwrites the fourth.
- * Returns how many. */
+/* Resamples pixels of three bytes until the source's last pixel is used. It reads and writes four
+ * bytes each; the next pixel overwrites the fourth. Returns how many pixels. */
 RESAMPLE_AVX2 static int32_t resample_row_avx2(const struct resample_axis *axis, const uint8_t *in, int32_t pixels, uint8_t *out, int32_t n)
 {
     int32_t i = 0;

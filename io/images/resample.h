@@ -12,9 +12,9 @@ struct gy_window {
 };
 GY_INT struct gy_window gy_window_of(const struct gy_image *image);
 
-/* What a resize to total_h x total_w would give in its rows [y0, y0 + h) and columns [x0, x0 + w): Pillow's bilinear
- * filter (triangle, widened on reduction), horizontal then vertical, 8 bits between, fixed-point weights: the same bits
- * as Pillow. */
+/* Rows [y0, y0 + h) and columns [x0, x0 + w) of a resize to total_h x total_w. It gives the same
+ * bits as Pillow's bilinear filter: a triangle, widened on reduction. It goes first horizontally,
+ * then vertically, with 8 bits between and fixed-point weights. */
 struct gy_resize {
     int64_t total_h, total_w, y0, x0;
     int32_t h, w;

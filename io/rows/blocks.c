@@ -271,7 +271,8 @@ static int blocks_check_index(struct gy_blocks *b, const unsigned char *index, s
 
 /* ---- open and close ---- */
 
-/* The bytes [at, at + count) of the file, which were there when it was opened: in memory, or read into buf. */
+/* Gets the bytes [at, at + count) of the file, which were there when it was opened: in memory, or
+ * read into buf. */
 static int blocks_fetch(const struct gy_blocks *b, uint64_t at, size_t count, void *buf, const unsigned char **out, struct gy_error *err)
 {
     *out = b->file.bytes ? b->file.bytes + at : buf;
@@ -389,7 +390,7 @@ GY_INT void gy_blocks_size(const struct gy_blocks *b, int64_t block, int32_t *ro
 
 static size_t blocks_align(uint64_t bytes) { return gy_align_up((size_t)bytes, GY_CACHE_LINE); }
 
-/* Bytes of the room that the block's arrays take: raw (of a file), start, id, values that are packed, label. */
+/* Bytes of the room for a block's arrays: raw (of a file), start, id, unpacked values, label. */
 static size_t blocks_room(const struct gy_blocks *b, const struct gy_blocks_entry *e)
 {
     return GY_CACHE_LINE + (!b->file.bytes ? blocks_align(e->bytes) : 0) + (e->width == 0 ? blocks_align(4 * ((uint64_t)e->rows + 1)) : 0) +
@@ -469,7 +470,8 @@ static int blocks_ids_fail(const struct blocks_read *r, const struct gy_rows *ro
     return GY_OK;
 }
 
-/* An id may lie at or below the one before it only where a row begins: as often as all of them do, those at rows' begins must. */
+/* Reads the ids, which must rise within a row. Ids fall or repeat only where rows begin, so their
+ * number in the block must equal the number at rows' begins. */
 static int blocks_read_ids(struct blocks_read *r, struct gy_rows *rows, struct gy_error *err)
 {
     const uint32_t n = r->e->entries;

@@ -12,7 +12,8 @@
 
 struct gy_blocks_info {
     int64_t rows, entries, blocks;
-    uint32_t features;      /* 1 + the largest id, or what the conversion was told (hashing to 2^b) */
+    /* 1 + the largest id, or what the conversion was told (hashing to 2^b) */
+    uint32_t features;
     int32_t width;          /* entries of every row; 0: they differ */
     int32_t id_bits;
     int has_values, has_weights;

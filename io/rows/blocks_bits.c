@@ -60,7 +60,8 @@ static uint32_t bits_whole_plain(const float *value, size_t n, int32_t range[2])
 #define BITS_AVX2 __attribute__((target("avx2")))
 #define BITS_WIDE 25 /* a number of more bits may lie in five bytes */
 
-/* Numbers 0 to 3 come from the 16 bytes at `from`, 4 to 7 from those at from + bits / 2, half a byte later where bits is odd. */
+/* Numbers 0 to 3 come from the 16 bytes at `from`, numbers 4 to 7 from those at from + bits / 2.
+ * The latter begin half a byte later where bits is odd. */
 BITS_AVX2 static void bits_unpack_avx2(const unsigned char *from, int bits, uint32_t *out, size_t n)
 {
     unsigned char place[32];

@@ -6,7 +6,8 @@
 
 #define GY_BLOCKS_CLASSES 1024 /* most different labels that are counted one by one */
 
-/* Different labels and how many rows have each; too_many: more than GY_BLOCKS_CLASSES, no longer counted. Zeroed is empty. */
+/* Different labels, and how many rows have each. too_many: there are more than GY_BLOCKS_CLASSES,
+ * no longer counted. All zero: empty. */
 struct gy_blocks_counts {
     int32_t count;
     int too_many, last;
@@ -16,6 +17,7 @@ struct gy_blocks_counts {
 };
 GY_INT void gy_blocks_count(struct gy_blocks_counts *counts, float label, int64_t rows);
 GY_INT void gy_blocks_count_all(struct gy_blocks_counts *counts, const struct gy_blocks_counts *more);
-GY_INT void gy_blocks_sort(struct gy_blocks_counts *counts); /* rising; nothing can be counted any more */
+/* Sorts them, rising. Nothing can be counted any more. */
+GY_INT void gy_blocks_sort(struct gy_blocks_counts *counts);
 
 #endif

@@ -10,7 +10,9 @@
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define PACK_SHARE ((uint64_t)64)
 #else
-#define PACK_SHARE ((uint64_t)1 << 17) /* numbers; so many of any width, as of each multiple of 32, end at a whole byte */
+/* numbers of a share; shares of any width end at a whole byte, as every multiple of 32 numbers
+ * does */
+#define PACK_SHARE ((uint64_t)1 << 17)
 #endif
 #define PACK_SOME 128
 
@@ -28,7 +30,8 @@ static int pack_all_are(const float *value, uint32_t n, float same)
     return differ == 0;
 }
 
-/* One or more of n values are not finite: their exponent is all ones, and one more carries into the sign, not further. */
+/* Returns whether one of n values is not finite. Their exponent is all ones: adding one to it
+ * carries into the sign bit, not further. */
 static int pack_some_not_finite(const float *value, uint32_t n)
 {
     const uint64_t two = 0x0000000100000001u;
@@ -55,7 +58,8 @@ static int pack_row_fail(const struct gy_rows *rows, struct gy_error *err)
     return GY_FAIL(err, GY_E_ARG, "one of %" PRId32 " rows from row %" PRId64 " has a value, weight or label that is not finite", rows->count, rows->first);
 }
 
-/* Adds lengths and labels; returns how often an id may be not above the one before it, because a row begins there. */
+/* Adds lengths and labels. Returns how often an id may be at or below the one before it, because a
+ * row begins there. */
 static size_t pack_sum_rows(struct gy_blocks_sum *sum, const struct gy_rows *rows)
 {
     const uint32_t from = gy_rows_begin(rows, 0);
@@ -160,7 +164,8 @@ static struct gy_blocks_entry pack_describe(const struct gy_blocks_sum *sum)
     return e;
 }
 
-/* A part takes all bytes up to the next one; one that has no numbers may still have bytes, which are zeros. */
+/* A part takes all bytes up to the next part. A part without numbers may still have bytes, which
+ * are zero. */
 static void pack_place_parts(struct gy_blocks_packed *p)
 {
     const struct gy_blocks_entry *const e = &p->entry;

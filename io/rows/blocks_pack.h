@@ -9,11 +9,12 @@
 #include "io/rows/rows.h"
 
 struct gy_blocks_packed; /* one block, packed; can be used again for another */
-/* At most 2^20 rows with 2^30 entries, which lie in `count` views one behind the other. ids must rise in a row, values be finite: GY_E_ARG names the row.
- * Rows' scale is
- * not kept. Thread-safe for different packed ones. */
+/* Packs at most 2^20 rows with 2^30 entries, which lie in `count` views one after the other. Ids
+ * must rise in a row, and values must be finite: GY_E_ARG names the row. The scale of the rows is
+ * not kept. Thread-safe for different *packed. */
 GY_INT int gy_blocks_pack(struct gy_blocks_packed **packed, const struct gy_rows *rows, int count, const struct gy_alloc *alloc, struct gy_error *err);
-GY_INT void gy_blocks_drop(struct gy_blocks_packed *packed, const struct gy_alloc *alloc); /* NULL is fine */
+/* NULL is fine. */
+GY_INT void gy_blocks_drop(struct gy_blocks_packed *packed, const struct gy_alloc *alloc);
 
 /* ---- in steps: what gy_blocks_pack does in one call ---- */
 
@@ -30,7 +31,8 @@ struct gy_blocks_sum {
 };
 /* Adds the rows of a view. GY_E_ARG as for gy_blocks_pack. */
 GY_INT int gy_blocks_sum_add(struct gy_blocks_sum *sum, const struct gy_rows *rows, struct gy_error *err);
-GY_INT void gy_blocks_sum_join(struct gy_blocks_sum *sum, const struct gy_blocks_sum *next); /* rows behind those of sum */
+/* Adds the sum of rows that follow those of sum. */
+GY_INT void gy_blocks_sum_join(struct gy_blocks_sum *sum, const struct gy_blocks_sum *next);
 
 #define GY_BLOCKS_PARTS 5
 struct gy_blocks_part {

@@ -225,7 +225,8 @@ static int blocks_write_index(struct gy_blocks_writer *w, struct gy_error *err)
 
 static int blocks_finish_append(struct gy_blocks_writer *w, const unsigned char *head, struct gy_error *err)
 {
-    if (ftruncate(w->fd, (off_t)w->head.file_bytes) != 0 || gy_file_sync(w->fd) != 0) /* an append that was killed may have left more */
+    /* an append that was killed may have left more bytes */
+    if (ftruncate(w->fd, (off_t)w->head.file_bytes) != 0 || gy_file_sync(w->fd) != 0)
         return GY_FAIL(err, GY_E_IO, "%.300s: cannot be written: %s", w->path, strerror(errno));
     w->decided = 1;
     GY_TRY(blocks_write_at(w, 0, head, BLOCKS_HEAD, err));
@@ -269,7 +270,8 @@ GY_INT void gy_blocks_abandon(struct gy_blocks_writer *w)
     gy_outfile_abandon(&w->out);
     gy_lock_drop(&w->lock);
     if (w->fd >= 0 && !w->decided && ftruncate(w->fd, (off_t)w->old_bytes) != 0)
-        w->decided = 1; /* what was appended stays behind the end that the header states, and is passed over */
+        /* The appended bytes stay behind the end that the header states; readers ignore them. */
+        w->decided = 1;
     if (w->fd >= 0)
         close(w->fd);
     gy_alloc_free(&alloc, w->memory, w->room);

@@ -9,7 +9,8 @@
 
 struct gy_blocks_write {
     const char *path;    /* NULL: into memory */
-    int append;          /* path exists, and blocks are added to it; hash and features must be its own */
+    /* path exists, and blocks are added to it; hash and features must be its own */
+    int append;
     uint32_t features;   /* 0: as many as the ids say */
     int hash_bits;
     uint64_t hash_seed;
@@ -19,8 +20,10 @@ struct gy_blocks_writer;
 
 GY_INT int gy_blocks_create(struct gy_blocks_writer **out, const struct gy_blocks_write *config, struct gy_error *err);
 GY_INT int gy_blocks_put(struct gy_blocks_writer *writer, const struct gy_blocks_packed *packed, struct gy_error *err);
-/* Writes index and header and closes the writer, also when it fails. memory (NULL for a file): the blocks, open. */
+/* Writes index and header and closes the writer, also when it fails. memory: the blocks, opened;
+ * NULL for a file. */
 GY_INT int gy_blocks_finish(struct gy_blocks_writer *writer, struct gy_blocks **memory, struct gy_error *err);
-GY_INT void gy_blocks_abandon(struct gy_blocks_writer *writer); /* NULL is fine; a file is as it was before */
+/* NULL is fine; a file stays as it was before. */
+GY_INT void gy_blocks_abandon(struct gy_blocks_writer *writer);
 
 #endif

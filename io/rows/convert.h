@@ -14,19 +14,27 @@ struct gy_convert_config {
     const char *const *from; /* paths; .gz too */
     int files;
     const char *to;          /* path of the block file */
-    const char *format;      /* "svmlight", "libffm", "criteo" (TSV or CSV by its first line), "csv"; NULL: by the look of the first lines */
-    int append;              /* 1: `to` exists, rows are added behind its own; settings that do not agree are GY_E_MISMATCH */
+    /* "svmlight", "libffm", "csv" or "criteo" (TSV or CSV by its first line); NULL: by the first
+     * lines */
+    const char *format;
+    /* 1: `to` exists, rows are added behind its own; settings that do not agree are
+     * GY_E_MISMATCH */
+    int append;
     int lenient;
     int zero_based;          /* svmlight: ids of the text begin with 0 */
     uint32_t features;       /* 0: as many as the ids say */
-    uint32_t features_most;  /* which may be so many, as memory has no room for the weights of more; 0: any */
-    int hash_bits;           /* criteo: ids are hashes of so many bits (20); svmlight: ids are hashed when it is not 0 */
+    /* the most features allowed, as memory has no room for more weights; 0: any */
+    uint32_t features_most;
+    /* criteo: bits of the ids' hashes (20); svmlight: ids are hashed when it is not 0 */
+    int hash_bits;
     uint64_t hash_seed;
-    int label_column;        /* csv: from 0; -1: the last. Other columns are dense features, numbers */
+    /* csv: from 0; -1: the last. Other columns are dense features, numbers. */
+    int label_column;
     int header;              /* csv: 1: the first line has names; -1: by its look */
     int32_t block_rows;      /* 0: 65536, fewer where rows are long */
     struct gy_pool *pool;
-    int (*progress)(void *user, int64_t done, int64_t total); /* bytes of the files; non-zero stops; NULL */
+    /* done, total: bytes of the files; non-zero stops; may be NULL */
+    int (*progress)(void *user, int64_t done, int64_t total);
     void *user;
 };
 struct gy_convert_report {

@@ -6,12 +6,14 @@
 #define GY_ROWS_H
 #include "engine/base/base.h"
 
-/* Row i has entries [begin, end) of id and value: start[i], start[i + 1], or i * width, (i + 1) * width. Its features are value * scale[i]. */
+/* Row i has the entries [begin, end) of id and value. With start they are start[i], start[i + 1];
+ * else i * width, (i + 1) * width. Its features are value * scale[i]. */
 struct gy_rows {
     int64_t first;         /* number of its first row in the data set */
     int32_t count;         /* rows; 0: none are left */
     int32_t width;         /* every row has so many entries; 0: start says */
-    const uint32_t *start; /* [count + 1] offsets into id and value, start[0] 0; NULL with a width */
+    /* [count + 1] offsets into id and value, start[0] 0; NULL with a width */
+    const uint32_t *start;
     const uint32_t *id;    /* rising within a row, each once */
     const float *value;    /* NULL: all are `same` */
     float same;

@@ -10,7 +10,8 @@
 #include "io/rows/rows_text.h"
 
 #define CONVERT_PIECES 16                       /* of a round, a thread */
-#define CONVERT_GROWTH 4                        /* so many times the pieces of the round before, until there are so many */
+/* each round has this many times the pieces of the round before, up to the window */
+#define CONVERT_GROWTH 4
 #define CONVERT_ROWS 65536                      /* of a block */
 #define CONVERT_ENTRIES ((int64_t)1 << 22)      /* of a block of no stated size */
 #define CONVERT_ENTRIES_MOST ((int64_t)1 << 27) /* of any block of more than a row */
@@ -50,7 +51,8 @@ struct convert_job {
     struct convert_thread *thread;          /* [threads] */
     struct convert_pieces fetched, parsed;
     int threads, window, ahead, more;       /* ahead: how many pieces are fetched, at most window */
-    struct convert_list ready, retired, idle; /* rows that wait for a block; whose blocks are being packed; to be used again */
+    /* rows that wait for a block; rows whose blocks are being packed; pieces to be used again */
+    struct convert_list ready, retired, idle;
     struct convert_blocks packs, writes;
     struct gy_rows *view; /* of packs */
     size_t view_room;
@@ -107,7 +109,8 @@ static struct gy_rows_piece *convert_new_piece(struct convert_job *job)
     return p;
 }
 
-/* Only this part takes from the idle pieces while a round runs. After a failure there is no more. */
+/* Fetches the pieces of the next round. While a round runs only this part takes from the idle
+ * pieces. After a failure there are no more pieces. */
 static int convert_fetch(struct convert_job *job, struct gy_error *err)
 {
     struct convert_pieces *const to = &job->fetched;
@@ -246,7 +249,8 @@ static int convert_add_view(struct convert_job *job, struct gy_rows_piece *p, in
     return GY_OK;
 }
 
-/* The block takes all waiting rows up to row `end` of the piece `last`, of which it may have none. */
+/* Closes a block. It takes all waiting rows up to row `end` of the piece `last`, of which it may
+ * have none. */
 static int convert_close_block(struct convert_job *job, struct gy_rows_piece *last, int32_t end, struct gy_error *err)
 {
     struct convert_blocks *b = &job->packs;
@@ -298,7 +302,8 @@ static int convert_cut_piece(struct convert_job *job, struct gy_rows_piece *p, s
     return GY_OK;
 }
 
-/* Everything parsed is accepted in the order of the text, and cut into blocks. Pieces that were not come to stay in `parsed`. */
+/* Accepts what was parsed, in the order of the text, and cuts it into blocks. Pieces that it did
+ * not reach stay in `parsed`. */
 static int convert_cut(struct convert_job *job, struct gy_error *err)
 {
     int status = GY_OK, done = 0;
@@ -349,7 +354,8 @@ static void convert_pass_on(struct convert_job *job)
     job->ahead = (int)gy_min64((int64_t)CONVERT_GROWTH * job->ahead, job->window);
 }
 
-/* A failure to fetch waits until the text before it is parsed: the first failure in the text is the one that is told. */
+/* One round. A failure to fetch waits until the text before it is parsed, so the first failure in
+ * the text is reported. */
 static int convert_round(struct convert_job *job, struct gy_error *err)
 {
     gy_pool_run(job->pool, convert_tile, job, 2 + (int64_t)convert_shares(&job->packs) + job->parsed.count);

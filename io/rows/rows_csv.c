@@ -31,9 +31,10 @@ static const unsigned char *rcsv_number(struct gy_rows_piece *o, const unsigned 
 /* High bits of the bytes that are not 0 to 9; the lowest is right. */
 static inline uint64_t rcsv_not_digits(uint64_t word) { return (word | (word + RCSV_ONES * 0x76)) & RCSV_ONES * 0x80; }
 
-/* The number of digits with a point among them, the last in the highest byte, 0 above the first; a digit is 0 to 9. Seven digits at most times a power of
- * ten that is off by half of a double's last place: no float's edge is so near that it would round to another one than their quotient does. Returns 0
- * when it is zero, 1 when it is not, -1 when it is no number. */
+/* Parses digits with one point among them. word: the last character in the highest byte, 0 below
+ * the first; a digit is 0 to 9. At most seven digits are multiplied by a power of ten that is off
+ * by half of a double's last place. No float's rounding edge is near enough for this to differ from
+ * the exact quotient. Returns 0: zero, 1: not zero, -1: no number. */
 static inline int rcsv_point(uint64_t word, uint64_t found, int negative, float *value)
 {
     static const double power[2][8] = { { 1, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7 }, { -1, -1e-1, -1e-2, -1e-3, -1e-4, -1e-5, -1e-6, -1e-7 } };
@@ -44,7 +45,8 @@ static inline int rcsv_point(uint64_t word, uint64_t found, int negative, float 
     return (rcsv_not_digits(word) | (word & one * 255)) != 0 ? -1 : number != 0;
 }
 
-/* The same of [-]digits[.digits] in [p, end), at most eight characters behind the sign, as nearly all are. */
+/* The same for [-]digits[.digits] in [p, end), with at most eight characters behind the sign.
+ * Nearly all numbers are so short. */
 static inline int rcsv_short(const unsigned char *p, const unsigned char *end, float *value)
 {
     static const float sign[2] = { 1, -1 };

@@ -10,18 +10,22 @@
 
 #define INFLATE_BACK ((size_t)32768)
 #define INFLATE_WINDOW (8 * INFLATE_BACK)
-#define INFLATE_ROOM 320 /* left in the window when something is decoded: a match, and what is copied too far behind it */
+/* left in the window when a symbol is decoded: for a match, and for bytes copied too far behind
+ * it */
+#define INFLATE_ROOM 320
 #define INFLATE_FAST 11
 #define INFLATE_FAST_FAR 9 /* of distances */
 #define INFLATE_MASK ((1u << INFLATE_FAST) - 1)
 #define INFLATE_MASK_FAR ((1u << INFLATE_FAST_FAR) - 1)
 #define INFLATE_LONGEST 15
-#define INFLATE_INPUT ((size_t)1 << 18) /* bytes of the file that are held: more than a stored block or a member's extra field */
+/* bytes of the file that are held: more than a stored block or a member's extra field */
+#define INFLATE_INPUT ((size_t)1 << 18)
 #define INFLATE_BEHIND 8                /* of those, bytes that were taken and may be given back */
 #define INFLATE_AHEAD 16 /* bytes of the file that the short loop may read */
 
-/* What a code is found to be: bits 0 to 3 its bits, 4 to 7 the bits behind it that are added to the value, 8 and 9 how many literals it is, 16 to 31 the
- * value: literals, the first lowest, or a length, a distance, a number. */
+/* The entry of a code. Bits 0 to 3: length of the code; 4 to 7: how many bits behind it are added
+ * to the value; 8 and 9: how many literals it is. Bits 16 to 31: the value, which is literals (the
+ * first lowest), or a length, a distance, a number. */
 #define INFLATE_EXTRA 4
 #define INFLATE_LITERALS 8
 #define INFLATE_VALUE 16
@@ -51,7 +55,8 @@ struct gy_inflate {
 
 static uint64_t inflate_place(const struct gy_inflate *z) { return z->base + z->at; }
 
-/* At least n bytes are held from `at` on then, or all that the file has. n: at most INFLATE_INPUT - INFLATE_BEHIND. */
+/* Holds at least n bytes from `at` on, or all that the file still has. n: at most INFLATE_INPUT -
+ * INFLATE_BEHIND. */
 static void inflate_hold(struct gy_inflate *z, size_t n)
 {
     const uint64_t left = z->file->size - z->base - z->count;
@@ -132,7 +137,8 @@ static uint32_t inflate_distance(int symbol)
     return symbol > 29 ? 0 : base << INFLATE_VALUE | (uint32_t)more << INFLATE_EXTRA;
 }
 
-/* From the lengths of n symbols; 0, or -1 when they are too many for their lengths. Too few are allowed: a code that is not there is found when it comes. */
+/* Makes a code from the lengths of n symbols. -1: the lengths give too many codes. Too few are
+ * allowed: a missing code is an error only when it comes. */
 static int inflate_make_code(struct inflate_code *c, const unsigned char *length, int n, uint32_t (*meaning)(int symbol), int fast)
 {
     uint16_t next[INFLATE_LONGEST + 2] = { 0 }, first[INFLATE_LONGEST + 2] = { 0 };
@@ -162,8 +168,8 @@ static int inflate_make_code(struct inflate_code *c, const unsigned char *length
     return 0;
 }
 
-/* Where a second literal follows whose code lies in the same bits, both are found at once. From the highest place down, so that what is looked at has not
- * changed. */
+/* Joins two literals into one entry where the second one's code lies in the same bits. It goes from
+ * the highest place down, so the entries that it reads have not changed. */
 static void inflate_pair(struct inflate_code *c)
 {
     for (uint32_t k = 1u << INFLATE_FAST; k-- > 0;) {
@@ -518,7 +524,8 @@ static int inflate_trailer(struct gy_inflate *z, struct gy_error *err)
 #else
     (void)crc, (void)length;
 #endif
-    for (inflate_hold(z, 1); z->at < z->count && z->bytes[z->at] == 0; inflate_hold(z, 1)) /* what fills up a tape's record */
+    /* skips the zeros that fill up a tape's record */
+    for (inflate_hold(z, 1); z->at < z->count && z->bytes[z->at] == 0; inflate_hold(z, 1))
         z->at++;
     z->state = z->at == z->count ? INFLATE_END : INFLATE_MEMBER;
     return GY_OK;

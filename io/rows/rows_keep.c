@@ -6,7 +6,8 @@
 #include "io/rows/rows_text.h"
 
 #define KEEP_SLAB ((size_t)4 << 20) /* bytes; the first one of few rows is smaller */
-#define KEEP_PIECES 64              /* so many like the first are in a slab, unless it is larger than that */
+/* pieces like the first that a slab has room for, unless they need more than KEEP_SLAB */
+#define KEEP_PIECES 64
 #define KEEP_APART ((size_t)64)     /* bytes that a piece's rows begin at multiples of */
 
 struct gy_rows_slab {
@@ -18,7 +19,8 @@ struct gy_rows_slab {
     struct gy_rows_slab *next;  /* of those that are empty */
 };
 
-/* An entry takes format->entry_bytes of text at least, a row two. The room is not cleared: what is not used costs no memory. */
+/* An entry takes at least format->entry_bytes of text, a row at least two bytes. The room is not
+ * cleared: unused pages cost no memory. */
 GY_INT int gy_rows_keep_room(struct gy_rows_keep *keep, struct gy_rows_piece *p, const struct gy_alloc *alloc, struct gy_error *err)
 {
     const struct gy_rows_format *const format = p->settings->format;

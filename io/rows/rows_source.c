@@ -210,7 +210,8 @@ static int source_room(const struct gy_rows_source *s, struct gy_rows_text *text
     return GY_OK;
 }
 
-/* Bytes [from, to) become the piece's text, with its last newline and what may be read behind it. */
+/* Makes bytes [from, to) the piece's text. It adds a missing last newline and the zeros that may be
+ * read behind the text. */
 static void source_end_piece(struct gy_rows_piece *piece, unsigned char *text, size_t from, size_t to)
 {
     piece->added = to > from && text[to - 1] != '\n';
@@ -347,7 +348,8 @@ static int source_look(struct gy_rows_source *s, const struct gy_rows_settings *
     return GY_OK;
 }
 
-/* The beginning of a file, or the next piece of what is read in turn. A file that is longer than the system said is. */
+/* The beginning of a file, or the next piece of a file that is read in turn. So is a file that is
+ * longer than the system said. */
 static int source_next_text(struct gy_rows_source *s, const struct gy_rows_settings *settings, struct gy_rows_piece *piece, struct gy_rows_text *text,
                             struct gy_error *err)
 {

@@ -52,7 +52,8 @@ struct gy_rows_piece {
     int file, first; /* number of the file; 1: its first piece */
     int added;       /* 1: the last newline is not the file's */
     uint32_t *start, *id;
-    float *label, *value; /* value is not filled in where format->ones; of kept rows NULL: all are `same` */
+    /* value is not filled in where format->ones; of kept rows NULL: all are `same` */
+    float *label, *value;
     float same;
     int32_t rows;
     int64_t lines;
@@ -204,7 +205,8 @@ GY_INT int gy_inflate_open(struct gy_inflate **out, const struct gy_file *file, 
 /* Reads the next bytes of its content, at most room; fewer only at the end. Checks each member's
  * sum and length. */
 GY_INT int gy_inflate_read(struct gy_inflate *inflate, unsigned char *out, size_t room, size_t *got, struct gy_error *err);
-GY_INT uint64_t gy_inflate_taken(const struct gy_inflate *inflate); /* bytes of the file that are used up */
+/* Bytes of the file that are used up. */
+GY_INT uint64_t gy_inflate_taken(const struct gy_inflate *inflate);
 GY_INT void gy_inflate_close(struct gy_inflate *inflate);
 
 #endif

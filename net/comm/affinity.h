@@ -13,7 +13,8 @@ struct gy_net_affinity {
 };
 /* root: "/sys/devices/system". */
 GY_INT void gy_net_affinity_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_affinity *out);
-/* out: the processors of a part of several, about equal ones: whole cores where there are enough, socket by socket, node by node. */
+/* out: the processors of one part of about equal parts. A part gets whole cores where there are
+ * enough. Parts are filled socket by socket and node by node. */
 GY_INT int gy_net_affinity_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
                                  const struct gy_alloc *alloc, struct gy_error *err);
 

@@ -20,9 +20,11 @@
 #define BOOT_PAUSE_NS 20000000      /* before the next one */
 #define BOOT_AGAIN_NS 5000000000    /* of calls that end otherwise than by being let in */
 #define BOOT_LOOK_NS 500000000      /* while ranks are missing: are those here that came? */
-#define BOOT_SILENCE_NS 30000000000 /* once all have come, they answer soon: they open the network, no more */
+/* The limit of an exchange once all ranks have come: they only have to open the network. */
+#define BOOT_SILENCE_NS 30000000000
 #define BOOT_WORDS_NS 200000000     /* to tell each rank that there will be no job */
-#define BOOT_GRACE_NS 5000000000    /* a rank listens on for rank 0's last words: they begin when rank 0's own time is over */
+/* A rank waits this much longer than rank 0 does, so that rank 0's last words can reach it. */
+#define BOOT_GRACE_NS 5000000000
 #define BOOT_WHOLE ((size_t)4096)   /* bytes of a frame that goes out at once */
 #define BOOT_LAST UINT32_MAX
 #define BOOT_WORDS 256
@@ -57,8 +59,9 @@ static const char boot_session[] = "control, session", boot_field[] = "control, 
 
 /* ---- a rank ---- */
 
-/* Both prove themselves. GY_E_MISMATCH: the other end has another key; GY_E_STATE: it does not answer in time. Who has proved itself may have been let in
- * already, and waits for that word until the deadline. */
+/* Both ends prove that they know the key. GY_E_MISMATCH: the other end has another key. GY_E_STATE:
+ * the other end does not answer by `until`. A rank that has proved itself waits for rank 0's answer
+ * until `deadline`, because rank 0 may have let it in already. */
 static int boot_agree(struct gy_net_boot *boot, int fd, int64_t until, int64_t deadline, struct gy_error *err)
 {
     struct gy_net_handshake call;
@@ -76,7 +79,8 @@ static int boot_agree(struct gy_net_boot *boot, int fd, int64_t until, int64_t d
     return GY_OK;
 }
 
-/* After a try that was not answered the next one may take twice as long; whoever was sent away again and again for BOOT_AGAIN_NS gives up. */
+/* After a try without an answer the next try may take twice as long. A rank gives up when rank 0
+ * has sent it away for BOOT_AGAIN_NS. */
 static int boot_join(struct gy_net_boot *boot, struct gy_error *err)
 {
     const struct gy_net_launcher *p = &boot->config.place;
@@ -275,7 +279,8 @@ static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
     return status == GY_OK ? GY_OK : boot_tell(boot, why.text, GY_FAIL(err, status, "%s", why.text));
 }
 
-/* The first exchange of a rank that came early lasts until the last one has come, and rank 0 is the one who gives up. */
+/* A rank that came early waits in its first exchange until the last rank has come. The other ranks
+ * wait longer than rank 0, so that rank 0 gives up first. */
 static int64_t boot_deadline(const struct gy_net_boot *boot)
 {
     const int64_t wait = boot->config.wait_ns;
@@ -332,7 +337,8 @@ GY_INT int gy_net_boot_compare(struct gy_net_boot *boot, const struct gy_net_fie
     return GY_OK;
 }
 
-/* A key of a file is that of many starts: what is mixed with random bytes of all ranks is of this one. */
+/* A key from a file serves many starts of jobs. Random bytes of all ranks make this key unique to
+ * this start. */
 GY_INT int gy_net_boot_secret(struct gy_net_boot *boot, const char *purpose, unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err)
 {
     const uint32_t epoch = boot_word(boot->config.epoch);
@@ -354,7 +360,8 @@ static void boot_listen_no_more(struct gy_net_boot *boot)
     boot->listener = -1;
 }
 
-/* Once all are there nobody listens: the same job may be started again while a rank 0 that stood still is about to end. */
+/* Nobody listens once all ranks are connected. The same job may then start again on this port while
+ * an old rank 0 that hangs is about to end. */
 static int boot_connect(struct gy_net_boot *boot, struct gy_error *err)
 {
     const struct gy_net_launcher *p = &boot->config.place;

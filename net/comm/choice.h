@@ -13,17 +13,20 @@
 #include "net/comm/topology.h"
 
 #define GY_NET_CHOICE_FEW 16384.0  /* bytes of a host's sum that the small choice is made for */
-#define GY_NET_PIECE_MOST ((int64_t)1 << 20) /* floats of a piece of a large sum, however many hosts; the large choice is made for a piece */
+/* floats of a piece of a large sum, for any number of hosts; the large choice is made for one
+ * piece */
+#define GY_NET_PIECE_MOST ((int64_t)1 << 20)
 
 struct gy_net_choice {
     struct gy_net_costs costs;  /* what was measured; zero: nothing */
     char few[48], many[48];     /* "name:lanes" */
 };
-/* The rule, "name:lanes": recursive doubling where rounds count; where bytes count, halving over the dimensions, or over a power of two of
- * hosts, or a ring. */
+/* The choice by rule, as "name:lanes". Small sums take recursive doubling, which needs the fewest
+ * rounds. Large sums take halving over the dimensions, halving over a power of two of hosts, or a
+ * ring. */
 GY_INT const char *gy_net_choice_rule(const struct gy_net_topology *topology, const struct gy_net_transport *transport, int many);
-/* A collective of all ranks, of at least two hosts. all: their identities; fastest: of all schedules, whatever their order of sums. Does
- * not fail for want of a cache folder. */
+/* A collective of all ranks; there are at least two hosts. all: [ranks], their identities. fastest:
+ * any schedule may be chosen, whatever its order of sums. A missing cache folder is no error. */
 GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boot, const struct gy_net_end *end,
                               const struct gy_net_topology *topology, const struct gy_net_identity *all, int fastest,
                               const struct gy_alloc *alloc, struct gy_error *err);

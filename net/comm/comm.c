@@ -20,7 +20,8 @@
 #define COMM_FASTEST "fastest"
 #define COMM_SCHEDULE_MOST ((size_t)64 << 20)
 #define COMM_TEXT_MOST ((size_t)1 << 20)
-#define COMM_GROUP 4 /* ranks of a socket: with fewer, what is saved between sockets is less than the level's own passes over memory */
+/* ranks of a socket; with fewer, the level costs more passes over memory than it saves */
+#define COMM_GROUP 4
 
 long syscall(long number, ...); /* not declared under strict POSIX */
 
@@ -36,7 +37,8 @@ struct gy_net_comm {
     struct gy_net_end end;
     struct gy_net_inter_host *between[GY_NET_CHANNELS];
     struct gy_net_host *node[GY_NET_CHANNELS]; /* whose sums these are */
-    int turn[GY_NET_CHANNELS];                 /* sums of a turn there; 0: they have no order that matters */
+    /* sums of a turn there; 0: their order has no meaning */
+    int turn[GY_NET_CHANNELS];
     char algorithm[1024];        /* empty: by size */
     struct gy_net_endpoint own;  /* of this rank's connection to the others; count 0: not known */
     int blocks;                  /* it is that, and every rank counts as a host */

@@ -11,18 +11,21 @@
 struct gy_net_comm_config {
     const char *(*get)(const char *name); /* variables of the environment */
     int64_t wait_ns;        /* how long ranks wait for each other */
-    const char *algorithm;  /* between hosts: "ring", "multiring:4"; "flat/ring": every rank counts as a host; "file:PATH"; "fastest";
-                             * NULL: by size */
+    /* between hosts: "ring", "multiring:4", "file:PATH" or "fastest"; "flat/ring": every rank
+     * counts as a host; NULL: by size */
+    const char *algorithm;
     const char *transport;  /* between hosts: "ucx", "tcp"; NULL or empty: by what is there */
-    const char *interface;  /* for TCP between hosts, "eth1"; NULL or empty: the one on which rank 0 is reached */
+    /* for TCP between hosts, "eth1"; NULL or empty: the one on which rank 0 is reached */
+    const char *interface;
     const char *code;       /* of messages between hosts: "crc", "hmac"; NULL or empty: crc */
     const char *topology;   /* path of a topology file, or NULL */
     struct gy_net_boot *boot; /* NULL, or of a meeting (reform.h), the world's from then on */
     struct gy_net_launcher place; /* what it settled; ranks 0: what the launcher says */
     struct gy_net_boot_config *met; /* NULL, or out: how the ranks met, with the job's key */
     int firm;               /* as in failure.h */
-    int blocks;             /* where hosts do not have 1, 2, 4 ... ranks each, every rank counts as a
-                             * host, and sums follow the blocks of shards (schedule_blocks.c) */
+    /* Where hosts do not have 1, 2, 4 ... ranks each, every rank counts as a host. Sums then follow
+     * the blocks of shards (schedule_blocks.c). */
+    int blocks;
     int bind;               /* this process keeps to its part of the host's processors */
     const struct gy_net_field *fields; /* that must be equal on all ranks */
     int field_count;
@@ -44,21 +47,27 @@ struct gy_net_standing {
     int blocks;             /* sums between hosts follow the blocks of shards */
 };
 GY_INT void gy_net_comm_standing(const struct gy_net_comm *world, struct gy_net_standing *out);
-/* This host's groups (sockets) of ranks; size: [GY_NET_GROUPS]; group, rank: this one's, and its number there;
- * ordered: they are numbered one group after the other. Returns how many; 1, whatever the
- * others say: not worth a level of their own. */
+/* The groups (sockets) of this host's ranks. size: [GY_NET_GROUPS]. group, rank: this rank's group,
+ * and its number there. ordered: ranks are numbered one group after the other. Returns the number
+ * of groups; 1: groups are not worth a level of their own. */
 GY_INT int gy_net_comm_groups(const struct gy_net_comm *world, int size[GY_NET_GROUPS], int *group, int *rank, int *ordered);
-/* The open file that is the memory of this host's ranks; the world's, and so are its first GY_NET_COMM_BYTES. */
+/* The open file that is the memory of this host's ranks. It belongs to the world, as do its first
+ * GY_NET_COMM_BYTES. */
 #define GY_NET_COMM_BYTES ((size_t)65536) /* whole pages, whatever their size */
 GY_INT int gy_net_comm_memory(const struct gy_net_comm *world);
-/* Sums of a node of this host (as many ranks as it has) become sums over all hosts. All ranks give the same channel, below
- * GY_NET_CHANNELS; most: bytes of the node's buffers; how: enum gy_net_join.
- * One node a channel; ended by gy_net_comm_leave before the node closes. */
+/* Sums of a node of this host become sums over all hosts; the node has all ranks of the host. All
+ * ranks give the same channel, below GY_NET_CHANNELS. most: bytes of the node's buffers. how: enum
+ * gy_net_join. A channel has one node; gy_net_comm_leave ends it before the node closes. */
 #define GY_NET_CHANNELS 32
-enum gy_net_join { GY_NET_JOIN_HALF = 1 /* floats travel as bf16 */, GY_NET_JOIN_TREE = 2 /* by rule, never by what was measured: among a power
- * of two of hosts the order of sums is a balanced tree */ };
+/* TREE: the algorithm comes from the rule, never from measured times. Over a power of two of hosts
+ * the order of sums is then a balanced tree. */
+enum gy_net_join {
+    GY_NET_JOIN_HALF = 1 /* floats travel as bf16 */,
+    GY_NET_JOIN_TREE = 2
+};
 GY_INT int gy_net_comm_join(struct gy_net_comm *world, struct gy_net_host *node, int channel, size_t most, unsigned how, struct gy_error *err);
-/* The node's sums are begun in turns of so many, the buckets of a step: sentences name them by their place there. */
+/* The node's sums come in turns of `sums` each, the buckets of a step. Error sentences name a sum
+ * by its place in the turn. */
 GY_INT void gy_net_comm_turn(struct gy_net_comm *world, int channel, int sums);
 GY_INT void gy_net_comm_leave(struct gy_net_comm *world, int channel);
 /* The way of messages to ranks of other hosts; transport NULL: there are none. Tags from
@@ -79,7 +88,8 @@ GY_INT const int64_t *gy_net_comm_sent(const struct gy_net_comm *world);
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
 GY_INT void gy_net_comm_enter(struct gy_net_comm *world);
 GY_INT void gy_net_comm_fail(struct gy_net_comm *world); /* as gy_net_failure_fail; NULL is fine */
-GY_INT int gy_net_comm_check(struct gy_net_comm *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
+/* GY_E_PEER: a rank is lost */
+GY_INT int gy_net_comm_check(struct gy_net_comm *world, struct gy_error *err);
 /* As gy_net_failure_spare; NULL is fine. */
 GY_INT void gy_net_comm_spare(struct gy_net_comm *world);
 /* As gy_net_failure_spared; NULL is fine. */
@@ -88,7 +98,8 @@ GY_INT int gy_net_comm_spared(const struct gy_net_comm *world, int rank, const c
 GY_INT void gy_net_comm_tell(struct gy_net_comm *world, const char *text);
 /* Waits until all ranks have come here. GY_E_PEER: one is lost, or has left. NULL is fine. */
 GY_INT int gy_net_comm_end(struct gy_net_comm *world, struct gy_error *err);
-/* Of a sum that failed with this status: where a rank is lost, the sentence that all ranks have for it, if it comes soon. */
+/* Explains a sum that failed with this status. If a rank is lost and the common sentence comes
+ * soon, err gets it. */
 GY_INT int gy_net_comm_explain(struct gy_net_comm *world, int status, struct gy_error *err);
 
 #endif

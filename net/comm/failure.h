@@ -31,11 +31,14 @@
 #define GY_NET_BOARD_BYTES ((size_t)4096)
 
 struct gy_net_failure_config {
-    struct gy_net_boot *boot;          /* nothing else may use its connections until the guard closes */
+    /* the guard alone uses its connections until it closes */
+    struct gy_net_boot *boot;
     const struct gy_net_identity *all; /* [ranks], who is who */
     int rank, ranks;
-    void *board;                       /* GY_NET_BOARD_BYTES that the ranks of this host share, zeroed; or NULL */
-    int64_t wait_ns;                   /* how long ranks that live wait for each other; 0: for ever */
+    /* GY_NET_BOARD_BYTES, zeroed, that the ranks of this host share; or NULL */
+    void *board;
+    /* how long ranks that live wait for each other; 0: for ever */
+    int64_t wait_ns;
     int firm;                          /* ranks from here on may be spared; 0: none */
 };
 
@@ -51,18 +54,24 @@ GY_INT int gy_net_failure_open(struct gy_net_failure **out, const struct gy_net_
                                struct gy_error *err);
 /* Says farewell, unless a rank was lost. NULL is fine. */
 GY_INT void gy_net_failure_close(struct gy_net_failure *guard);
-GY_INT void gy_net_failure_enter(struct gy_net_failure *guard); /* this rank begins a sum; all ranks begin the same number of them */
-GY_INT void gy_net_failure_fail(struct gy_net_failure *guard);  /* a sum that this rank has begun will not be finished by it */
+/* This rank begins a sum. All ranks begin the same number of sums. */
+GY_INT void gy_net_failure_enter(struct gy_net_failure *guard);
+/* This rank has begun a sum that it will not finish. */
+GY_INT void gy_net_failure_fail(struct gy_net_failure *guard);
 /* This rank has found what ends the job: all ranks say this sentence, unless one was lost before.
  * The first call counts; one thread. */
 GY_INT void gy_net_failure_tell(struct gy_net_failure *guard, const char *text);
-GY_INT void gy_net_failure_cut(struct gy_net_failure *guard, int rank); /* no data comes through between this rank and that one; again is fine */
-/* This rank is through with its sums: GY_OK when all are, GY_E_PEER with the sentence when one is lost or has left before. Blocks; once. */
+/* No data comes through between this rank and that one. A second call for the same rank does no
+ * harm. */
+GY_INT void gy_net_failure_cut(struct gy_net_failure *guard, int rank);
+/* This rank has finished its sums. GY_OK: all ranks have. GY_E_PEER, with the sentence: a rank is
+ * lost, or has left before. Blocks; called once. */
 GY_INT int gy_net_failure_end(struct gy_net_failure *guard, struct gy_error *err);
 /* From now on ranks may be lost without an end of the job: those from config.firm on. Of rank 0,
  * which decides. */
 GY_INT void gy_net_failure_spare(struct gy_net_failure *guard);
-GY_INT void gy_net_failure_wait(struct gy_net_failure *guard); /* this rank's own thread waits: said again and again */
+/* This rank's own thread waits. It calls this again and again. */
+GY_INT void gy_net_failure_wait(struct gy_net_failure *guard);
 /* Is it one of those that may be lost, and is? *text (may be NULL): its sentence. Any thread. */
 GY_INT int gy_net_failure_spared(const struct gy_net_failure *guard, int rank, const char **text);
 /* No data comes through between this rank and that one, as this rank found. */

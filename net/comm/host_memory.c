@@ -19,8 +19,10 @@
 
 #define HOST_PAGE ((size_t)4096)
 #define HOST_LOOKS 2000      /* before a rank yields */
-#define HOST_GRACE_NS 3000000000 /* whoever watches has the first word, at wait_ns: it knows all ranks */
-#define HOST_FEW 512         /* bytes: beyond them two meetings and a slice each are faster than one meeting and all of it */
+/* added to wait_ns where lost() is set: the guard knows all ranks and reports first */
+#define HOST_GRACE_NS 3000000000
+/* bytes; larger sums are faster with two meetings and one slice a rank than with one meeting */
+#define HOST_FEW 512
 #define HOST_STRIP 2048      /* floats that are summed at a time: they stay in the first cache */
 #define HOST_DEPTH 7         /* strips that a sum of 64 ranks keeps at once */
 
@@ -38,7 +40,8 @@ struct gy_net_host {
     unsigned char *slots;                   /* [2][ranks][GY_NET_HOST_SMALL] */
     unsigned char *memory[GY_NET_HOST_RANKS];
     unsigned char *result;                  /* this rank's memory, or the result of all */
-    int64_t past;                           /* floats: the last cache does not hold so many of each rank and their sums */
+    /* floats; larger sums and their operands of all ranks do not fit in the last cache */
+    int64_t past;
     float strip[HOST_DEPTH][HOST_STRIP];
     int rank, ranks;
     size_t most;
@@ -56,8 +59,10 @@ struct gy_net_host {
     struct gy_error err;
 };
 
-/* A rank's memory: an odd number of pages. The same place of two ranks is then never a large power of two apart, where caches that guess a way by a hash of
- * the address (Zen's first one) take one for the other: sums were 15 times as slow 256 MiB apart. At most two pages more than asked for. */
+/* Bytes of a rank's memory: an odd number of pages, at most two more than asked for. The same
+ * offset of two ranks is then never a large power of two apart. Zen's first cache guesses its way
+ * by a hash of the address and would confuse such addresses: sums were 15 times as slow 256 MiB
+ * apart. */
 static size_t host_each(size_t most) { return ((gy_align_up(most, HOST_PAGE) / HOST_PAGE) | 1) * HOST_PAGE; }
 
 GY_INT size_t gy_net_host_bytes(int ranks, size_t most, int shared)
@@ -141,7 +146,8 @@ GY_INT void gy_net_host_watch(struct gy_net_host *node, int (*lost)(void *self, 
     node->watch = self;
 }
 
-/* After HOST_LOOKS looks: gives the processor away. 1: the deadline, which the first call sets, is over; < 0: a rank is lost. */
+/* After HOST_LOOKS looks: yields the processor. The first call sets the deadline. Returns 1 when it
+ * is over, < 0 when a rank is lost. */
 static int host_pause(const struct gy_net_host *node, int look, int64_t *deadline, struct gy_error *err)
 {
     if (look < HOST_LOOKS)
@@ -193,8 +199,8 @@ struct host_strip {
     int64_t at, n;
 };
 
-/* The sum of count ranks from lo on, as a balanced tree: it stands in `to`, or where it was if count
- * is 1. room: a strip for each level. */
+/* The sum of `count` ranks from lo on, as a balanced tree. Returns `to`; for one rank, the place of
+ * its data. room: a strip for each level of the tree. */
 static const float *host_sum(const struct host_strip *s, float *to, int lo, int count,
                              float (*room)[HOST_STRIP])
 {
@@ -237,8 +243,8 @@ static void host_reduce(struct gy_net_host *node, float *const *data, int64_t co
     }
 }
 
-/* Into the shared result: the branches of the tree are summed in the first cache, and only their sum leaves it. Where it would not stay in the last
- * one its lines are not read into it. */
+/* Sums into the shared result. The branches of the tree are summed in the first cache; only the
+ * root writes to the result. A result too large for the last cache is written past the caches. */
 static void host_reduce_shared(struct gy_net_host *node, const float *const *from, float *to, int64_t count)
 {
     const int64_t begin = host_slice(node, count, node->rank), end = host_slice(node, count, node->rank + 1);
@@ -309,7 +315,8 @@ GY_INT int gy_net_host_allreduce(struct gy_net_host *node, float *data, int64_t 
 
 /* ---- sums that are begun ---- */
 
-/* This rank's slice: summed into its own buffer or the shared result, or copied from its own buffer into the others'. */
+/* This rank's slice. spread 0: sums it into its own buffer or the shared result. spread 1: copies
+ * it from its own buffer into the others'. */
 static void host_own(struct gy_net_host *node, const struct host_begun *sum, int spread)
 {
     const float *from[GY_NET_HOST_RANKS];
@@ -389,7 +396,8 @@ GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_
     return 1;
 }
 
-/* Who is to blame: the first that has not begun the sum, else the first that has not finished it, but never who asks; -1: none of this host. */
+/* The rank to blame, never the one that asks. It is the first that has not begun the sum, else the
+ * first that has not finished it. -1: none of this host. */
 GY_INT int gy_net_host_missing(const struct gy_net_host *node, int64_t ticket)
 {
     int late = -1;

@@ -28,58 +28,72 @@
 
 struct gy_net_host;
 
-/* Bytes of a mapping for so many ranks with `most` bytes of buffers each; shared: with room for gy_net_host_share. 0: beyond the limits. */
+/* Bytes of a mapping for `ranks` ranks with `most` bytes of buffers each. shared: with room for
+ * gy_net_host_share. 0: beyond the limits. */
 GY_INT size_t gy_net_host_bytes(int ranks, size_t most, int shared);
-/* base: the mapping, the same memory in every rank, zeroed before the first one opens it; it belongs to the caller. All ranks give the
- * same ranks and most. wait_ns: how long a rank waits for the others before GY_E_PEER, which names the first that is missing. */
+/* base: the mapping, which belongs to the caller. It is the same memory in every rank, zeroed
+ * before the first rank opens it. All ranks give the same ranks and most. wait_ns: how long a rank
+ * waits for the others. After that GY_E_PEER names the first rank that is missing. */
 GY_INT int gy_net_host_open(struct gy_net_host **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
                             const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_net_host_close(struct gy_net_host *node);
-/* From now on sums go into one result, `most` bytes that belong to the mapping: a sum stands there at the same offset as data in
- * gy_net_host_memory. Ranks only read it, and those of an earlier sum there have done so when they begin the next; data may be written again as
- * soon as the sum is there. A rank that is alone sums in its own memory still. On all ranks, before the first sum. */
+/* From now on sums go into one shared result of `most` bytes in the mapping. A sum stands there at
+ * the offset of its data in gy_net_host_memory. Ranks only read it; they must have read a sum
+ * before they begin the next one at its place. Data may be written again as soon as the sum is
+ * there. A rank that is alone still sums in its own memory. Called on all ranks, before the first
+ * sum. */
 GY_INT void gy_net_host_share(struct gy_net_host *node);
-/* The tree is one over leaves, and a rank's buffers are the sum of a branch of it: first[r] is the
- * first leaf of rank r's, first[ranks] how many there are. Without this call each has one leaf.
- * On all ranks, before the first sum. */
+/* The sum is a tree over leaves, and a rank's buffers hold the sum of one branch. first[r] is the
+ * first leaf of rank r; first[ranks] is the number of leaves. Without this call each rank has one
+ * leaf. Called on all ranks, before the first sum. */
 GY_INT void gy_net_host_deal(struct gy_net_host *node, const int *first);
 /* Where sums stand: that result, or gy_net_host_memory. */
 GY_INT void *gy_net_host_sums(struct gy_net_host *node);
-/* Zeroes what this rank writes of a mapping that was used before: its line, its buffers, its part of the result. Before all have done so nobody
- * may go on. */
+/* For a mapping that was used before: zeroes this rank's line, its buffers and its part of the
+ * result. No rank may go on before all ranks have done so. */
 GY_INT void gy_net_host_clear(struct gy_net_host *node);
-/* This rank's buffers: `most` bytes, aligned to a cache line. Every rank uses the same offsets in it. */
+/* This rank's buffers: `most` bytes, aligned to a cache line. All ranks use the same offsets. */
 GY_INT void *gy_net_host_memory(struct gy_net_host *node);
-/* Sums count floats at data, which lies in gy_net_host_memory at the same offset on every rank; the sum stands in gy_net_host_sums. Blocks. */
+/* Sums `count` floats at data, which lies in gy_net_host_memory at the same offset on every rank.
+ * The sum stands in gy_net_host_sums. Blocks. */
 GY_INT int gy_net_host_allreduce(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err);
 /* The same for memory of the rank's own: copied in and out, a piece at a time. */
 GY_INT int gy_net_host_allreduce_outside(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err);
-/* Begins the sum of count floats at data, as above; they and the place of the sum are not touched until it is there. All ranks begin the same
- * sums in the same order; tickets count from 0. Does not wait for other ranks, except when GY_NET_HOST_OPEN sums of this rank are not finished. */
+/* Begins the sum of `count` floats at data, as above. The data and the place of the sum are not
+ * touched until the sum is there. All ranks begin the same sums in the same order; tickets count
+ * from 0. It waits for other ranks only when GY_NET_HOST_OPEN sums of this rank are not
+ * finished. */
 GY_INT int gy_net_host_start(struct gy_net_host *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
-/* Sums what is ready; 1: the sum is there, 0: not yet, below 0: a status of the level above. Does not wait. */
+/* Sums what is ready, without waiting. 1: the sum is there; 0: not yet; < 0: a status of the level
+ * above. */
 GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
 GY_INT int gy_net_host_wait(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
 /* The first other rank of this host that has not begun the sum, else that has not finished it;
  * -1: none. */
 GY_INT int gy_net_host_missing(const struct gy_net_host *node, int64_t ticket);
-GY_INT int gy_net_host_busy(const struct gy_net_host *node); /* not 0: sums were begun that this rank has not done its part of */
-GY_INT int gy_net_host_barrier(struct gy_net_host *node, struct gy_error *err); /* of this host alone */
+/* not 0: this rank has begun sums and not done its part of them */
+GY_INT int gy_net_host_busy(const struct gy_net_host *node);
+/* of this host alone */
+GY_INT int gy_net_host_barrier(struct gy_net_host *node, struct gy_error *err);
 
-/* The level above. A sum is cut into parts, equal up to 16 floats, that the ranks own in order: rank r of n from part ceil(r parts / n) on. */
+/* The level above. A sum is cut into `parts` parts of equal size up to 16 floats. The ranks own
+ * them in order: rank r of n from part ceil(r parts / n) on. */
 struct gy_net_host_level {
     void *self;
     int parts;
     unsigned flights; /* sums that it works on at once, numbered from 0 */
-    /* Begins the sum over hosts of what this rank owns of count floats at data, in gy_net_host_sums. Flights are used in turn. */
+    /* Begins the sum over hosts of this rank's parts of `count` floats at data, in
+     * gy_net_host_sums. Flights are used in turn. */
     int (*start)(void *self, unsigned flight, float *data, int64_t count, struct gy_error *err);
-    int (*test)(void *self, unsigned flight, struct gy_error *err); /* 1: it is there, 0: not yet, < 0 status */
+    /* 1: the sum is there; 0: not yet; < 0: a status */
+    int (*test)(void *self, unsigned flight, struct gy_error *err);
 };
 /* Before the first sum, on all ranks of all hosts. */
 GY_INT void gy_net_host_join(struct gy_net_host *node, const struct gy_net_host_level *level);
 /* The ticket of the sum that the level works on in this flight; -1: none. */
 GY_INT int64_t gy_net_host_in_flight(const struct gy_net_host *node, unsigned flight);
-/* What a rank that waits asks again and again: is a rank lost? GY_OK, or a status that ends the wait. */
+/* lost: what a waiting rank calls again and again. It returns GY_OK, or a status that ends the wait
+ * (a rank is lost). */
 GY_INT void gy_net_host_watch(struct gy_net_host *node, int (*lost)(void *self, struct gy_error *err), void *self);
 GY_INT int64_t gy_net_host_part(int64_t count, int parts, int part); /* where a part begins */
 

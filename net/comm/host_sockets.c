@@ -54,7 +54,8 @@ static int host_sockets_done(const struct gy_net_host_sockets *s, uint64_t numbe
     return 1;
 }
 
-/* to = the sum of count owners' floats at a byte of their sums, as a balanced tree; room: a strip for each level. */
+/* to = the sum of `count` owners' floats at offset `byte` of their sums, as a balanced tree. room:
+ * a strip for each level. */
 static void host_sockets_add(float *to, const struct host_sockets_owner *from, int count, size_t byte, int64_t n, float (*room)[HOST_SOCKETS_STRIP])
 {
     if (count == 1) {

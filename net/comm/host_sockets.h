@@ -25,12 +25,14 @@ struct gy_net_host_sockets_config {
 };
 
 struct gy_net_host_sockets;
-GY_INT size_t gy_net_host_sockets_bytes(const int *size, int groups, size_t most, int shared); /* of the mapping; 0: beyond the limits */
+/* Bytes of the mapping; 0: beyond the limits. */
+GY_INT size_t gy_net_host_sockets_bytes(const int *size, int groups, size_t most, int shared);
 GY_INT int gy_net_host_sockets_open(struct gy_net_host_sockets **out, const struct gy_net_host_sockets_config *config, const struct gy_alloc *alloc,
                                     struct gy_error *err);
 GY_INT void gy_net_host_sockets_close(struct gy_net_host_sockets *sockets);
 /* This rank's group, joined to the level; sums go through it. */
 GY_INT struct gy_net_host *gy_net_host_sockets_node(struct gy_net_host_sockets *sockets);
-GY_INT void gy_net_host_sockets_clear(struct gy_net_host_sockets *sockets); /* as gy_net_host_clear */
+/* As gy_net_host_clear. */
+GY_INT void gy_net_host_sockets_clear(struct gy_net_host_sockets *sockets);
 
 #endif

@@ -10,10 +10,14 @@
 #include "net/schedule/builders.h"
 
 #define INTER_HOST_FLIGHTS 4
-#define INTER_HOST_WINDOW 2                 /* pieces of a part that are under way at once: more of them leave the caches */
+/* pieces of a part under way at once; more would leave the caches */
+#define INTER_HOST_WINDOW 2
 #define INTER_HOST_FILE_MOST ((size_t)64 << 20)
-#define INTER_HOST_SMALL ((int64_t)1 << 14) /* floats of a part: up to here rounds count more than bytes */
-#define INTER_HOST_PAIR ((int64_t)1 << 17)  /* the same of two hosts, or what the transport names: in one round as many bytes travel as in two */
+/* floats of a part; up to here rounds cost more than bytes */
+#define INTER_HOST_SMALL ((int64_t)1 << 14)
+/* The same for two hosts, at least the transport's piece. With two hosts, one round carries as many
+ * bytes as two rounds. */
+#define INTER_HOST_PAIR ((int64_t)1 << 17)
 
 enum inter_host_size { INTER_HOST_FEW, INTER_HOST_MANY, INTER_HOST_SIZES };
 
@@ -22,7 +26,8 @@ struct inter_host_part {
     int *rank;             /* [hosts]: who owns this part there */
     int part;
 };
-struct inter_host_run {       /* one part of one sum; piece k is worked on in place k % INTER_HOST_WINDOW, on every rank */
+/* One part of one sum. Piece k is worked on in place k % INTER_HOST_WINDOW, on every rank. */
+struct inter_host_run {
     struct gy_net_exec *few, *many[INTER_HOST_WINDOW];
     struct gy_net_exec *now[INTER_HOST_WINDOW]; /* that work; NULL: none */
     int64_t next[INTER_HOST_WINDOW];            /* where a place's next piece begins */

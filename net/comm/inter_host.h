@@ -19,9 +19,12 @@
 struct gy_net_inter_host_config {
     const struct gy_net_topology *topology;
     struct gy_net_end end;    /* among all ranks */
-    const char *algorithm;    /* "multiring" or "multiring:4" (lanes), "file:PATH" (a schedule as text); NULL: by size */
-    const struct gy_net_choice *choice; /* for few and for many bytes, where no algorithm is named; NULL: by rule */
-    int channel;              /* keeps its messages apart from those of other levels between the same ranks */
+    /* "multiring", "multiring:4" (lanes) or "file:PATH" (a schedule as text); NULL: by size */
+    const char *algorithm;
+    /* for few and for many bytes, where no algorithm is named; NULL: by rule */
+    const struct gy_net_choice *choice;
+    /* separates its messages from those of other levels between the same ranks */
+    int channel;
     size_t most;              /* bytes of the largest sum */
     int64_t piece;            /* floats of a part that travel together; 0: by the number of hosts */
 };
@@ -31,7 +34,8 @@ struct gy_net_inter_host;
 GY_INT int gy_net_inter_host_open(struct gy_net_inter_host **out, const struct gy_net_inter_host_config *config, const struct gy_alloc *alloc,
                                   struct gy_error *err);
 GY_INT void gy_net_inter_host_close(struct gy_net_inter_host *between); /* NULL is fine */
-/* Which of the level's flights a message with this tag belongs to; -1: none, it is of another channel. */
+/* The flight of this level that a message with this tag belongs to; -1: it is of another
+ * channel. */
 GY_INT int gy_net_inter_host_flight(const struct gy_net_inter_host *between, uint32_t tag);
 /* What gy_net_host_join takes. */
 GY_INT void gy_net_inter_host_level(struct gy_net_inter_host *between, struct gy_net_host_level *out);

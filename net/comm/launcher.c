@@ -9,8 +9,11 @@
 
 struct launcher_row {
     const char *launcher, *rank, *ranks, *local, *locals, *host, *port;
-    const char *job[3]; /* together they tell its jobs and their restarts apart; with a star: the number of an open file, which all of them have */
-    const char *nodes[2]; /* names of its hosts, that of rank 0 first; the first variable that is set */
+    /* Together they tell the launcher's jobs and their restarts apart. A star marks the number of
+     * an open file that all ranks have. */
+    const char *job[3];
+    /* names of its hosts, rank 0's first; the first variable that is set counts */
+    const char *nodes[2];
 };
 static const struct launcher_row launcher_rows[] = {
     {"gyre", "GYRE_RANK", "GYRE_RANKS", "GYRE_LOCAL_RANK", "GYRE_LOCAL_RANKS", "GYRE_MASTER_HOST", "GYRE_MASTER_PORT", {"GYRE_JOB"}, {NULL}},
@@ -37,7 +40,8 @@ static int launcher_number(const char *(*get)(const char *), const char *name, i
     return GY_OK;
 }
 
-/* Slurm writes one number for all hosts, as 4 or 4(x2), or 4,2 when they differ: then it stays unknown. */
+/* Slurm writes 4 or 4(x2) when all hosts have the same number, and 4,2 when they differ. Texts with
+ * "(" or "," leave the number unknown. */
 static int launcher_locals(const char *(*get)(const char *), const char *name, int *out, struct gy_error *err)
 {
     const char *text = name ? get(name) : NULL;
@@ -46,7 +50,8 @@ static int launcher_locals(const char *(*get)(const char *), const char *name, i
     return launcher_number(get, name, 1, 4096, out, err);
 }
 
-/* What tells an open file from all others of this host: its number alone is that of other jobs too. */
+/* Identifies an open file among all files of this host by its inode. The descriptor's number alone
+ * would not do: other jobs use it, too. */
 static const char *launcher_file(const char *number, char *text, size_t room)
 {
     struct stat st;
@@ -89,7 +94,8 @@ static int launcher_first(const char *list, char *out, size_t room)
     return at > 0 ? 0 : -1;
 }
 
-/* Where rank 0 listens: as it was said, or on the first of the launcher's hosts. Every rank finds the same. */
+/* The host on which rank 0 listens: GYRE_MASTER_HOST or the launcher's own variable, else the first
+ * of the launcher's hosts. Every rank finds the same. */
 static int launcher_host(const char *(*get)(const char *), const struct launcher_row *row, struct gy_net_launcher *p, struct gy_error *err)
 {
     const char *const host = get(row->host ? row->host : "GYRE_MASTER_HOST"), *list = NULL;

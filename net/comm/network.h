@@ -24,7 +24,8 @@ GY_INT int gy_net_network_open(struct gy_net_network **out, const struct gy_net_
 GY_INT int gy_net_network_meet(struct gy_net_network *network, struct gy_net_end *out, struct gy_error *err);
 /* Why progress fails from then on; NULL: it does not. */
 GY_INT const struct gy_net_fault *gy_net_network_fault(const struct gy_net_network *network);
-/* The next rank that is waited for while nothing comes through to it, each once; -1: none, or the network cannot tell. Asked while ranks wait. */
+/* The next rank that is waited for while nothing comes through to it; each rank once. -1: none, or
+ * the network cannot tell. Called while ranks wait. */
 GY_INT int gy_net_network_cut(struct gy_net_network *network);
 GY_INT void gy_net_network_close(struct gy_net_network *network); /* NULL is fine */
 

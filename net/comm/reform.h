@@ -38,7 +38,8 @@ struct gy_net_reform;
 GY_INT int gy_net_reform_open(struct gy_net_reform **out, const struct gy_net_reform_config *config,
                               const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_net_reform_close(struct gy_net_reform *reform); /* NULL is fine */
-/* Before that, where the job has failed: who leads takes its address from the board. NULL is fine. */
+/* Called before gy_net_reform_close where the job has failed. A leader then removes its own address
+ * from the board. NULL is fine. */
 GY_INT void gy_net_reform_give_up(const struct gy_net_reform *reform);
 GY_INT struct gy_net_member gy_net_reform_self(const struct gy_net_reform *reform);
 /* Who they are as the job starts, in the order of their ranks; this process is one. */

@@ -51,7 +51,8 @@ static void rendezvous_names(const struct gy_net_launcher *place, struct gy_net_
     snprintf(meeting->name, sizeof meeting->name, "%.24s", hex);
 }
 
-/* What is there is of this kind, of this user, and closed to others; else the sentence says what it is. */
+/* Checks that the file at path is of this kind, belongs to this user, and is closed to others. Else
+ * the sentence says what is wrong. */
 static int rendezvous_check(const char *path, const struct stat *st, int right, const char *kind, struct gy_error *err)
 {
     if (st->st_uid != geteuid())

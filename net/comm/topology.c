@@ -82,7 +82,8 @@ static void topology_hosts(struct gy_net_topology *t, const struct gy_net_identi
 
 /* ---- groups ---- */
 
-/* Groups of a host by one of the numbers that its ranks told; 1: all told one, and there are not too many. */
+/* Groups the ranks of a host by socket or by NUMA node. Returns 1 when every rank told that number
+ * and there are at most GY_NET_GROUPS groups. */
 static int topology_group_by(struct gy_net_topology *t, const struct gy_net_identity *all, int host, int by_socket)
 {
     int32_t seen[GY_NET_GROUPS];

@@ -46,7 +46,8 @@ GY_INT int gy_net_topology_open(struct gy_net_topology *out, const struct gy_net
                                 const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_net_topology_close(struct gy_net_topology *topology); /* safe on a zeroed struct */
 GY_INT int gy_net_topology_locals(const struct gy_net_topology *topology, int host);
-/* size: [GY_NET_GROUPS], ranks of each group of the host; returns the rank's number in its own group. */
+/* size: [GY_NET_GROUPS], ranks of each group of the host. Returns the rank's number in its own
+ * group. */
 GY_INT int gy_net_topology_group(const struct gy_net_topology *topology, int rank, int size[GY_NET_GROUPS]);
 
 #endif

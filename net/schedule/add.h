@@ -7,8 +7,8 @@
 
 /* to[i] = a[i] + b[i]; to may be a or b. */
 GY_INT void gy_net_sum2(float *to, const float *a, const float *b, int64_t count);
-/* The same past the caches, where the processor can, to memory that is neither a nor b: its lines are not read before they are written. Other
- * threads see it in order after gy_net_past_end alone. */
+/* The same, written past the caches where the processor can: the lines of `to` are not read first.
+ * to is neither a nor b. Other threads see the sums in order only after gy_net_past_end. */
 GY_INT void gy_net_sum2_past(float *to, const float *a, const float *b, int64_t count);
 GY_INT void gy_net_past_end(void);
 /* a[i] = b[i] = a[i] + b[i] */

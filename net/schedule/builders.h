@@ -19,8 +19,9 @@ GY_NET_BUILDER(gy_net_build_tree);
 GY_NET_BUILDER(gy_net_build_blocks);       /* schedule_blocks.c */
 GY_NET_BUILDER(gy_net_build_binomial);
 
-/* Parts that every host deals to its ranks in order: part p to its local rank p * size / parts. The least common multiple of the sizes,
- * or the largest of them where that is too many. */
+/* The number of parts that every host deals to its ranks in order: part p goes to local rank p *
+ * size / parts. It is the least common multiple of the sizes; where that is too large, it is the
+ * largest size. */
 GY_INT int gy_net_parts(const int *size, int hosts);
 
 #endif

@@ -12,7 +12,8 @@
 #define COST_SMALL ((size_t)8)
 #define COST_FIRST ((size_t)16 << 10)
 #define COST_MOST ((size_t)4 << 20)
-#define COST_ENOUGH 3e-3                  /* seconds of a way after which no longer message is tried */
+/* seconds of one way; a longer message is not tried after that */
+#define COST_ENOUGH 3e-3
 #define COST_PATIENCE_NS 10000000000
 #define COST_TAG 0x436f7374u
 #define COST_FLOATS ((int64_t)1 << 16)    /* added at a time: what fits a second cache */
@@ -60,8 +61,9 @@ static int cost_latency(struct gy_net_costs *out, const struct gy_net_end *end, 
     return GY_OK;
 }
 
-/* Both must stop at the same length: the leader's opinion travels with a small message. What else runs here makes a way longer, never
- * shorter: of a few the shortest counts. */
+/* Both ranks must stop at the same length, so the leader sends its decision in a small message.
+ * Other work on the machine makes a way longer, never shorter, so the shortest of a few tries
+ * counts. */
 static int cost_rate(struct gy_net_costs *out, const struct gy_net_end *end, int peer, int leads, unsigned char *buffer, struct gy_error *err)
 {
     int enough = 0;
@@ -139,7 +141,8 @@ static int cost_like(const char *like, const struct gy_net_shape *shape, struct 
     return cost_certify(name, &one, out->order, alloc, err);
 }
 
-/* Expected seconds of one schedule; HUGE_VAL: it is not to be had for these hosts, or makes other sums. */
+/* Expected seconds of one schedule. HUGE_VAL: it cannot be built for these hosts, or its order of
+ * sums differs from the wanted one. */
 static double cost_expect(const char *name, const struct gy_net_shape *shape, const struct gy_net_cluster *cluster,
                           const struct cost_order *like, double bytes, const struct gy_alloc *alloc)
 {

@@ -17,16 +17,20 @@ struct gy_net_costs {
     int lanes;      /* not measured: the most that a schedule may have; 0: any number */
 };
 
-/* The hosts of a shape with these costs. A quarter of a message's time is taken for the work of each end, which its messages share. */
+/* The cluster of a shape's hosts with these costs. A quarter of a message's latency counts as work
+ * of each end; an end does this work for one message at a time. */
 GY_INT struct gy_net_cluster gy_net_cost_cluster(const struct gy_net_costs *costs, const struct gy_net_shape *shape);
 
-/* Two ranks measure, each with the other as peer; leads: the one that begins. Takes what a few dozen small messages and some of a few
- * milliseconds take, at most seconds. GY_E_PEER when the other is lost or silent. alloc: for its duration. */
+/* Two ranks measure; each gives the other as peer. leads: 1 on the rank that begins. The time is a
+ * few dozen small messages and some of a few milliseconds, at most seconds. GY_E_PEER: the other
+ * rank is lost or silent. alloc: used only during the call. */
 GY_INT int gy_net_cost_measure(struct gy_net_costs *out, const struct gy_net_end *end, int peer, int leads, const struct gy_alloc *alloc,
                                struct gy_error *err);
-/* "name:lanes" of the fastest allreduce of so many bytes a host. shape: ranks is the number of hosts, at most GY_NET_COST_HOSTS; its lanes
- * do not count. like: an algorithm, "halving:2", whose sums must be kept to the bit: only schedules with its certificate of order are
- * candidates, so that what was measured never shows in a result; NULL: any. seconds may be NULL: what is expected. */
+/* Writes "name:lanes" of the fastest allreduce of `bytes` bytes a host. shape: ranks is the number
+ * of hosts, at most GY_NET_COST_HOSTS; its lanes do not count. like: an algorithm, such as
+ * "halving:2", whose sums must be kept to the bit; NULL: any. Only schedules with its certificate
+ * of order are then candidates, so measured times never change a result. seconds: the expected
+ * time; may be NULL. */
 GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_net_shape *shape, const char *like, double bytes, char *name,
                               size_t room, double *seconds, const struct gy_alloc *alloc, struct gy_error *err);
 

@@ -96,7 +96,8 @@ static size_t exec_bytes(const struct gy_net_exec *e, int64_t count)
 
 /* ---- rounds ---- */
 
-/* Adds (or, of a message that replaces, unpacks) what came of a step's message from byte `at` on. */
+/* Takes bytes of a step's message from byte `at` on. It adds them, or unpacks them where the
+ * message replaces. */
 static void exec_give(const struct gy_net_exec *e, const struct gy_net_step *t, size_t at, const void *came, size_t bytes)
 {
     const size_t each = exec_bytes(e, 1);
@@ -231,7 +232,8 @@ static int64_t exec_staging(const struct gy_net_exec *e, int lane)
             continue;
         now = t->round == round ? now : 0;
         round = t->round;
-        now += exec_elements(e, t, e->most) + 32; /* a smaller buffer's pieces may be up to 16 elements off the proportion at both ends */
+        /* A smaller buffer's pieces may be up to 16 elements off the proportion at both ends. */
+        now += exec_elements(e, t, e->most) + 32;
         most = gy_max64(most, now);
     }
     return most;

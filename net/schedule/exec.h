@@ -11,16 +11,20 @@ typedef void (*gy_net_add_fn)(float *dst, const float *src, int64_t count);
 
 struct gy_net_exec;
 
-/* Ready for buffers of up to `most` floats. The schedule must have been verified, and outlive the executor; epoch keeps its messages
- * apart from those of other executors between the same ranks: all ranks give the same, below 2^16. */
+/* Makes an executor for buffers of up to `most` floats. The schedule must have been verified and
+ * must outlive it. epoch separates its messages from those of other executors between the same
+ * ranks. All ranks give the same epoch, below 2^16. */
 GY_INT int gy_net_exec_open(struct gy_net_exec **out, const struct gy_net_schedule *s, const struct gy_net_end *end, int64_t most,
                             unsigned epoch, gy_net_add_fn add, const struct gy_alloc *alloc, struct gy_error *err);
 /* Begins on data, which belongs to the executor until it is done. All ranks give the same count. */
 GY_INT int gy_net_exec_start(struct gy_net_exec *exec, float *data, int64_t count, struct gy_error *err);
-GY_INT int gy_net_exec_test(struct gy_net_exec *exec, struct gy_error *err); /* 1 done, 0 not yet, < 0 status: GY_E_PEER */
-/* The same without progress of the transport, for who has several executors on it. */
+/* 1: done; 0: not yet; < 0: a status, such as GY_E_PEER. */
+GY_INT int gy_net_exec_test(struct gy_net_exec *exec, struct gy_error *err);
+/* The same without progress of the transport, for a caller with several executors on one
+ * transport. */
 GY_INT int gy_net_exec_look(struct gy_net_exec *exec, struct gy_error *err);
-GY_INT void gy_net_exec_close(struct gy_net_exec *exec);                     /* cancels what is pending; NULL is fine */
+/* Cancels what is pending; NULL is fine. */
+GY_INT void gy_net_exec_close(struct gy_net_exec *exec);
 /* Where piece p of a buffer begins: pieces are equal up to 16 elements. */
 GY_INT int64_t gy_net_piece_at(const struct gy_net_schedule *s, int32_t piece, int64_t count);
 GY_INT void gy_net_add_plain(float *dst, const float *src, int64_t count);

@@ -134,8 +134,8 @@ GY_INT int gy_net_turned(int i, int n)
     return out;
 }
 
-/* A lane's pieces are numbered by the blocks that their owners have along each dimension, dimension 0 the most significant: a scatter
- * along it leaves contiguous parts. */
+/* The rank that owns a piece. The pieces of a lane are numbered by their owners' blocks along each
+ * dimension. Dimension 0 is the most significant, so a scatter along it leaves contiguous parts. */
 GY_INT int gy_net_owner(const struct gy_net_schedule *s, int32_t piece)
 {
     const int32_t of_lane = s->pieces / s->lanes;

@@ -43,7 +43,8 @@ static int dims_block(const struct gy_net_schedule *s, int d, int at)
     return s->turned >> d & 1 ? gy_net_turned(at, s->dims[d]) : at;
 }
 
-/* All groups along dimension d, each on the part that its members hold: coordinates before d fixed it. */
+/* The rounds of all groups along dimension d. Each group works on the part that its members hold;
+ * the coordinates before d decide which part that is. */
 static int dims_along(const struct dims_walk *w, int d, int scatter)
 {
     const struct gy_net_schedule *s = w->s;
@@ -67,7 +68,8 @@ static int dims_along(const struct dims_walk *w, int d, int scatter)
     return end;
 }
 
-/* Ranks from core on give everything to (kind GY_NET_ADD), or take it from, the ranks at the front. */
+/* Ranks from `core` on are folded into the first ones. With GY_NET_ADD they give all their data to
+ * rank r - core, else they take all data from it. */
 static void dims_fold(const struct dims_walk *w, int core, int ranks, int kind)
 {
     const int32_t part = w->s->pieces / w->s->lanes;

@@ -12,7 +12,8 @@
  * exchange most. (Rabenseifner 2004, Thakur et al. 2005.) */
 #include "net/schedule/schedule.h"
 
-/* What the owner of block b holds at this distance: the blocks that agree with b in the bits from there on. */
+/* The first piece that the owner of block b holds at this distance. It holds `distance` blocks:
+ * those that agree with b in the higher bits. */
 static int32_t halving_piece(const struct gy_net_group *g, int b, int distance)
 {
     return g->piece + b / distance * distance * g->block;

@@ -52,8 +52,8 @@ static int script_bad(const struct script *x, const char *what)
     return GY_FAIL(x->err, GY_E_FORMAT, "%.200s:%d: %s", x->name, x->line, what);
 }
 
-/* The next word of the line, without a comma or colon at its end; "" at the end of the line. A word that is too long is cut, and matches
- * nothing. */
+/* The next word of the line, without a comma or colon at its end. It is "" at the end of the line.
+ * A word that is too long is cut, and matches nothing. */
 static void script_word(struct script *x, char *word)
 {
     size_t bytes = 0;

@@ -45,7 +45,8 @@ GY_NET_BUILDER(gy_net_build_doubling)
     return gy_net_finish(out, err);
 }
 
-/* The tree whose in-order walk is 0 .. p - 1: the root of [lo, hi) is its middle. Rank = (place + shift) % p. */
+/* A tree whose in-order walk is 0 .. p - 1: the root of [lo, hi) is its middle. The rank at a place
+ * is (place + shift) % p. */
 struct tree_walk {
     struct gy_net_schedule *s;
     int ranks, shift, lane, height;
@@ -56,7 +57,8 @@ static int tree_rank(const struct tree_walk *w, int place)
     return (place + w->shift) % w->ranks;
 }
 
-/* Messages between the root of [lo, hi), at this depth, and its children, below them the same. Up: deepest first. */
+/* Adds the messages between the root of [lo, hi), at this depth, and its children; then those below
+ * the children. The deepest messages go up first. */
 static void tree_edges(const struct tree_walk *w, int lo, int hi, int depth)
 {
     const int root = lo + (hi - lo) / 2;

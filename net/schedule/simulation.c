@@ -17,7 +17,8 @@
 struct sim_message {      /* one a sending step */
     double left, rate, since;  /* bytes left at that time, bytes a second */
     int32_t links[SIM_PATH];
-    int64_t next[SIM_PATH], before[SIM_PATH]; /* neighbours in the lists of its links, as message * SIM_PATH + place; -1 none */
+    /* neighbours in the lists of its links, as message * SIM_PATH + place; -1: none */
+    int64_t next[SIM_PATH], before[SIM_PATH];
     int32_t link_count;
     int32_t turn;         /* counts its rates: older events are void */
     int flowing, fixed;
@@ -29,7 +30,9 @@ struct sim_lane {
 };
 struct sim_link {
     double rate, free;
-    double burst, peak, tokens, since, used; /* burst 0: no bucket. Tokens at that time; bytes a second that flow from then on */
+    /* The token bucket, in bytes; burst 0: none. tokens: there at time `since`. used: bytes a
+     * second that flow from then on. */
+    double burst, peak, tokens, since, used;
     int64_t flows;        /* list: message * SIM_PATH + place; -1 none */
     int32_t open, turn;   /* turn: as a message's */
     int64_t seen;
@@ -420,8 +423,9 @@ static int sim_run(struct sim *m)
 
 /* ---- open ---- */
 
-/* Pairs the sends of a (sender, lane, receiver) with its receives, in order; the schedule was verified. A receiver's steps are looked
- * through from where the last one of this sender was found. */
+/* Pairs the sends of a (sender, lane, receiver) with its receives, in order; the schedule was
+ * verified. The search in a receiver's steps goes on where the last receive from this sender was
+ * found. */
 static void sim_match_rank(struct sim *m, int rank, int64_t *from)
 {
     const struct gy_net_schedule *s = m->s;

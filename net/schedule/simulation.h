@@ -10,19 +10,24 @@
 #define GY_NET_SIM_H
 #include "net/schedule/schedule.h"
 
-/* A cluster: hosts of ranks, racks of hosts. Every rank has a link out of and into its host's inside; every host one out of and into its
- * network; every rack one up and down. */
+/* A cluster: hosts of ranks, racks of hosts. Every rank has a link out of and into its host's
+ * inside. Every host has one out of and into its network; every rack has one up and one down. */
 struct gy_net_cluster {
     int hosts, ranks_per_host, hosts_per_rack; /* hosts_per_rack 0: no racks */
-    double inside_rate, inside_latency;        /* bytes a second, seconds: of a rank's way inside its host */
+    /* of a rank's way inside its host: bytes a second, seconds */
+    double inside_rate, inside_latency;
     double nic_rate, nic_latency;              /* of a host's way to the network, each direction */
-    double burst, peak;                        /* token bucket of that way: bytes, empty at first; rate while there are any. 0: none */
+    /* token bucket of that way; 0: none. burst: bytes, empty at first; peak: the rate while there
+     * are tokens */
+    double burst, peak;
     double rack_rate, rack_latency;            /* of a rack's way to other racks, each direction */
     double add_rate;                           /* bytes a second that a rank adds; 0: at once */
-    double overhead;                           /* seconds that a rank spends on each message, sent or received, when it is over */
+    /* seconds that a rank spends on each message, sent or received, when it is over */
+    double overhead;
     double noise;                              /* spread of a message's time: log-normal sigma */
     double skew;                               /* seconds within which ranks begin */
-    double compute, backward;                  /* seconds of a step without communication; part of it that makes gradients */
+    /* seconds of a step without communication; seconds of it in which gradients are made */
+    double compute, backward;
     char about[128];
 };
 

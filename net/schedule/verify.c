@@ -34,12 +34,15 @@ struct verify {
     int64_t node_count, node_room, chains;
     int32_t *cells;              /* [ranks][pieces]: node or VERIFY_NONE */
     int64_t *match;              /* [count]: the step at the other end */
-    int64_t *stage_at;           /* [count]: where a receiving step's pieces wait for the end of its round */
+    /* [count]: the place in `stage` where a receiving step's pieces wait for the end of its
+     * round */
+    int64_t *stage_at;
     int32_t *stage;
     unsigned char *posted;       /* [count] */
     struct verify_lane *lanes;   /* [ranks * lanes] */
     int64_t *ready, ready_count; /* lanes whose round is done */
-    int64_t *stamp[3];           /* [pieces] each: last round that sent, added to, received over a piece */
+    /* [pieces] each: the last round that sent, added to, or received over a piece */
+    int64_t *stamp[3];
     int64_t stamps;
     struct gy_error *err;
 };
@@ -132,7 +135,7 @@ static int verify_steps(struct verify *v)
     return GY_OK;
 }
 
-/* ---- messages: sends and receives in the order (sender, lane, receiver, place in the list) must pair off ---- */
+/* ---- messages: sends and receives pair off by (sender, lane, receiver, place) ---- */
 
 struct verify_sort {
     const struct gy_net_schedule *s;
@@ -144,7 +147,8 @@ static int verify_sort_key(const struct verify_sort *o, int64_t step, int which)
 {
     const struct gy_net_step *t = &o->s->steps[step];
     const int sends = t->kind == GY_NET_SEND;
-    return which == 1 ? t->lane : (which == 2) == sends ? o->rank_of[step] : t->peer; /* 0 receiver, 1 lane, 2 sender */
+    /* which: 0 receiver, 1 lane, 2 sender */
+    return which == 1 ? t->lane : (which == 2) == sends ? o->rank_of[step] : t->peer;
 }
 
 static void verify_pass(const struct verify_sort *o, const int64_t *from, int64_t *to, int64_t count, int which)
@@ -265,7 +269,8 @@ static int verify_enter(struct verify *v, int64_t lane)
         if (!v->posted[v->match[i]])
             continue;
         GY_TRY(verify_pass_message(v, v->s->steps[i].kind == GY_NET_SEND ? i : v->match[i]));
-        verify_done(v, verify_lane_of(v, i, v->s->steps[i].peer)); /* the peer's lane has the same number */
+        /* the peer's lane has the same number */
+        verify_done(v, verify_lane_of(v, i, v->s->steps[i].peer));
         verify_done(v, lane);
     }
     return GY_OK;
@@ -354,7 +359,8 @@ static int verify_cell_end(const struct verify *v, int rank, int32_t piece, uint
     return GY_OK;
 }
 
-/* The expressions of the pieces; one that all share counts once, so that it does not depend on the number of pieces. */
+/* Hashes the expressions of the pieces. An expression that all pieces share counts once, so that
+ * the hash does not depend on the number of pieces. */
 static void verify_certificate(const struct verify *v, struct gy_net_proof *proof)
 {
     struct gy_sha256 sha;

@@ -55,7 +55,9 @@ long syscall(long number, ...); /* not declared under strict POSIX */
 GY_INT int gy_net_random(unsigned char *out, size_t count, struct gy_error *err)
 {
 #ifdef SYS_getrandom
-    if (count <= 256 && syscall(SYS_getrandom, out, count, 0u) == (long)count) /* so many come whole; a root folder may have no /dev */
+    /* The system gives up to 256 bytes in one call. This comes first because a root folder may have
+     * no /dev. */
+    if (count <= 256 && syscall(SYS_getrandom, out, count, 0u) == (long)count)
         return GY_OK;
 #endif
     const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);

@@ -20,11 +20,13 @@ struct gy_net_part {
 };
 GY_INT void gy_net_hmac(const unsigned char key[GY_NET_KEY_BYTES], const struct gy_net_part *parts, size_t count,
                         unsigned char mac[GY_NET_MAC_BYTES]);
-/* The same of what is not there at once: open, gy_sha256_add, close. */
+/* The same for data that comes in pieces: open, then gy_sha256_add, then close. */
 GY_INT void gy_net_hmac_open(struct gy_sha256 *sha, const unsigned char key[GY_NET_KEY_BYTES]);
 GY_INT void gy_net_hmac_close(struct gy_sha256 *sha, const unsigned char key[GY_NET_KEY_BYTES], unsigned char mac[GY_NET_MAC_BYTES]);
-GY_INT int gy_net_same(const unsigned char *a, const unsigned char *b, size_t count); /* in a time that does not tell where they differ */
-GY_INT int gy_net_random(unsigned char *out, size_t count, struct gy_error *err);      /* from the system */
+/* The time does not tell where they differ. */
+GY_INT int gy_net_same(const unsigned char *a, const unsigned char *b, size_t count);
+/* random bytes of the system */
+GY_INT int gy_net_random(unsigned char *out, size_t count, struct gy_error *err);
 /* A file of 64 hexadecimal digits that nobody but its owner may read. */
 GY_INT int gy_net_key_read(const char *path, unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err);
 /* The same digits from an open file, such as a pipe; reads no more than they and one newline. */

@@ -19,7 +19,8 @@ struct gy_net_callers {
     struct gy_alloc alloc;
     struct gy_net_callers_config config;
     struct gy_net_handshake call[CALLERS_MOST]; /* fd -1: a free place */
-    struct pollfd polled[CALLERS_FIRST + CALLERS_MOST]; /* no more of them than there are: so many may be more than files */
+    /* Only used entries are passed to poll(): all of them may exceed the limit of open files. */
+    struct pollfd polled[CALLERS_FIRST + CALLERS_MOST];
     struct gy_net_handshake *waits[CALLERS_MOST]; /* whose these are */
     int64_t starved; /* since when no file is free; 0: there are some */
 };
@@ -129,7 +130,8 @@ static int callers_poll(struct gy_net_callers *c, int64_t until)
 {
     const int64_t left = until - gy_clock_ns();
     int count = 0;
-    const int deaf = c->starved != 0 || !callers_have_place(c); /* else the listener would be ready all the time */
+    /* deaf: the listener is not polled, as it would be ready all the time */
+    const int deaf = c->starved != 0 || !callers_have_place(c);
     c->polled[CALLERS_LISTENER] = (struct pollfd){ .fd = deaf ? -1 : c->config.listener, .events = POLLIN };
     c->polled[CALLERS_WAKE] = (struct pollfd){ .fd = c->config.wake, .events = POLLIN };
     for (int i = 0; i < CALLERS_MOST; i++) {

@@ -13,9 +13,10 @@ struct gy_net_callers_config {
     int listener;
     int wake;                          /* ends a wait when it can be read; -1: none */
     const struct gy_net_handshake_self *self; /* must outlive the callers, as owner */
-    /* A caller has proved that it is call->rank. 0: it is let in, and its connection is the owner's. */
+    /* A caller has proved that it is call->rank. The function returns 0 to let it in; the
+     * connection is then the owner's. */
     int (*take)(void *owner, struct gy_net_handshake *call);
-    /* A caller was sent away: why. NULL: nobody wants to know. */
+    /* A caller was sent away; why says the reason. NULL: nothing is reported. */
     void (*refuse)(void *owner, const struct gy_net_handshake *call, const char *why);
     void *owner;
 };
@@ -26,6 +27,7 @@ GY_INT int gy_net_callers_open(struct gy_net_callers **out, const struct gy_net_
 /* Serves whoever calls until something has happened, the time has come or wake can be read.
  * GY_E_IO: no file has been free for a connection for a second, and no stranger held one. */
 GY_INT int gy_net_callers_serve(struct gy_net_callers *callers, int64_t until, struct gy_error *err);
-GY_INT void gy_net_callers_close(struct gy_net_callers *callers); /* NULL is fine; the listener is its owner's */
+/* NULL is fine; the listener is its owner's. */
+GY_INT void gy_net_callers_close(struct gy_net_callers *callers);
 
 #endif

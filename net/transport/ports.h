@@ -14,10 +14,12 @@ struct gy_net_port_set {
     unsigned char bits[1 << 13]; /* of the port p: bit p % 8 of byte p / 8 */
 };
 
-GY_INT void gy_net_ports_read(struct gy_net_ports *out); /* on which this process listens now, at most GY_NET_PORTS of them */
+/* The ports on which this process listens now, at most GY_NET_PORTS. */
+GY_INT void gy_net_ports_read(struct gy_net_ports *out);
 GY_INT void gy_net_ports_less(struct gy_net_ports *ports, const struct gy_net_ports *less);
 GY_INT void gy_net_ports_add(struct gy_net_port_set *set, const struct gy_net_ports *ports);
-/* gy_net_socket_near for this process's connections that have a port of the set at one of their ends. */
+/* Calls gy_net_socket_near for this process's connections that have a port of the set at one
+ * end. */
 GY_INT void gy_net_ports_near(struct gy_net_port_set *set);
 
 #endif

@@ -5,7 +5,8 @@
 #include "net/transport/sealed.h"
 #include "net/transport/tags.h"
 
-#define SEALED_SMALL ((size_t)4096) /* bytes that are copied: that takes less than a second message */
+/* bytes that are copied, because a copy takes less time than a second message */
+#define SEALED_SMALL ((size_t)4096)
 
 struct sealed_work {
     struct sealed_work *next;

@@ -10,15 +10,18 @@
 
 struct gy_net_sealed_config {
     struct gy_net_end inner;
-    enum gy_net_code_kind code;          /* crc: the word is of the bytes' CRC-32C; hmac: of all of them */
+    /* crc: the word covers the CRC-32C of the bytes; hmac: it covers the bytes */
+    enum gy_net_code_kind code;
     unsigned char key[GY_NET_KEY_BYTES]; /* of this start of the job, and of nothing else */
 };
 
 struct gy_net_sealed;
 GY_INT int gy_net_sealed_open(struct gy_net_sealed **out, const struct gy_net_sealed_config *config, const struct gy_alloc *alloc,
                               struct gy_error *err);
-GY_INT void gy_net_sealed_close(struct gy_net_sealed *sealed); /* cancels what is pending; before the inner one; NULL is fine */
+/* Cancels what is pending. It is closed before the inner transport. NULL is fine. */
+GY_INT void gy_net_sealed_close(struct gy_net_sealed *sealed);
 GY_INT void gy_net_sealed_end(struct gy_net_sealed *sealed, struct gy_net_end *out);
-GY_INT const struct gy_net_fault *gy_net_sealed_fault(const struct gy_net_sealed *sealed); /* its text may be empty */
+/* The text may be empty. */
+GY_INT const struct gy_net_fault *gy_net_sealed_fault(const struct gy_net_sealed *sealed);
 
 #endif

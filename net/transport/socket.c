@@ -15,7 +15,8 @@
 #include "net/transport/socket.h"
 
 #define SOCKET_RETRY_NS 20000000 /* between tries to connect */
-#define SOCKET_BACKLOG 1024      /* callers that the system keeps until they are let in; it takes as many as it may (somaxconn) */
+/* callers that the system keeps until they are accepted; the system may keep fewer (somaxconn) */
+#define SOCKET_BACKLOG 1024
 
 static int socket_ready(int fd, short events, int64_t deadline)
 {
@@ -188,7 +189,8 @@ static int socket_keep(const struct sockaddr_storage *at, socklen_t bytes, struc
     return 0;
 }
 
-/* The bytes of the host in an address; IPv4 in IPv6's clothes counts as IPv4. Returns how many; 0: it is none. */
+/* Copies the bytes of an address's host. An IPv4 address mapped into IPv6 counts as IPv4. Returns
+ * how many bytes; 0: no such address. */
 static int socket_host(const struct gy_net_endpoint *at, unsigned char host[16])
 {
     static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -343,7 +345,8 @@ GY_INT int gy_net_connect_problem(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &bytes) == 0 ? problem : errno;
 }
 
-/* As many questions as there can be: whoever waits for the connection decides when it is cut, the system never. */
+/* The number of unanswered probes is the largest possible. So the system never cuts the connection;
+ * whoever waits for it decides. */
 GY_INT void gy_net_socket_watch(int fd)
 {
     static const int on = 1, seconds = 1, questions = 127;
@@ -353,8 +356,9 @@ GY_INT void gy_net_socket_watch(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof questions);
 }
 
-/* The begin of Linux's struct tcp_info (linux/tcp.h), which does not change. Probes are unanswered questions, of a silent connection or of
- * one whose other end has no room; both numbers begin anew with each answer. Times are in ms. */
+/* The beginning of Linux's struct tcp_info (linux/tcp.h), which does not change. probes counts
+ * unanswered probes of a silent connection or of one whose other end has no room. probes and
+ * retransmits begin anew with each answer. Times are in ms. */
 struct socket_info {
     unsigned char state, ca_state, retransmits, probes, backoff, options, scales, flags;
     uint32_t rto, ato, snd_mss, rcv_mss, unacked, sacked, lost, retrans, fackets, last_data_sent, last_ack_sent, last_data_recv, last_ack_recv;

@@ -36,7 +36,8 @@ GY_INT int gy_net_endpoint_same_host(const struct gy_net_endpoint *a, const stru
 GY_INT int gy_net_listen_at(const struct gy_net_endpoint *at, int *fd, struct gy_net_endpoint *bound, struct gy_error *err);
 /* 0; EAGAIN: nobody is there; else errno's number */
 GY_INT int gy_net_accept_now(int listener, int *fd);
-GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd); /* < 0: refused at once */
+/* < 0: refused at once */
+GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd);
 GY_INT int gy_net_connect_problem(int fd); /* 0: connected or under way; else errno's number */
 /* Has the system ask the other end of a silent connection once a second whether it can be reached
  * (TCP keepalive), whatever its process does. */

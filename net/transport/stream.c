@@ -32,10 +32,14 @@
 #include "net/transport/tags.h"
 
 #define STREAM_WINDOW ((uint64_t)8 << 20)
-#define STREAM_MESSAGE ((uint64_t)1024)    /* of the window, for each message besides its bytes: 8192 without any fill it */
-#define STREAM_STASH 4096                  /* what is read beyond the present message: heads, and whole small messages */
+/* of the window, for each message besides its bytes: 8192 empty messages fill it */
+#define STREAM_MESSAGE ((uint64_t)1024)
+/* bytes read beyond the present message: heads, and whole small messages */
+#define STREAM_STASH 4096
 #define STREAM_SEGMENT ((size_t)1 << 20)   /* written before it is looked for what came */
-#define STREAM_STRIP ((size_t)1 << 17)     /* read before it is given to who takes a message while it comes: it is still in a cache then */
+/* read before it is given to a request that takes its message in pieces; it is still in a cache
+ * then */
+#define STREAM_STRIP ((size_t)1 << 17)
 #define STREAM_LONG ((size_t)1 << 15)      /* what is left of a message and is read alone */
 #define STREAM_UNIT ((size_t)64)           /* given but at the end: whole elements of any type */
 #define STREAM_LOOKS 8
@@ -45,7 +49,8 @@ enum stream_kind { STREAM_DATA = 1, STREAM_TAKEN, STREAM_ASKS, STREAM_END };
 struct stream_line {
     uint32_t kind, tag;
     uint64_t value; /* bytes; of STREAM_ASKS messages */
-    unsigned char code[GY_NET_CODE_BYTES]; /* of what stands before it; STREAM_END: and of the bytes */
+    /* of what stands before it; for STREAM_END also of the message's bytes */
+    unsigned char code[GY_NET_CODE_BYTES];
     /* The bytes lie as in their buffer, in whole lines: the system copies them faster. */
     unsigned char pad[GY_CACHE_LINE - 16 - GY_NET_CODE_BYTES];
 };
@@ -70,10 +75,12 @@ struct gy_net_stream {
     int64_t moved;                   /* when bytes came last */
     struct gy_net_request_list sends, receives;
     struct gy_net_tags tags;
-    struct stream_line out, out_end, in, in_end; /* of the messages under way, with what ends them */
+    /* of the messages under way: their heads, and the lines that end them */
+    struct stream_line out, out_end, in, in_end;
     struct gy_net_code out_code, in_code;
     struct gy_net_stream_fault fault;
-    struct gy_net_request *sending, *filling; /* the message on its way out (NULL: a line alone), in */
+    /* the message that goes out (NULL: a line alone); the one that comes in */
+    struct gy_net_request *sending, *filling;
     size_t out_done, out_bytes;      /* with the lines; equal: nothing is under way */
     size_t out_coded;                /* of the message's bytes */
     int out_closed;                  /* the code of out_end is there */
@@ -81,7 +88,8 @@ struct gy_net_stream {
     int in_open;                     /* a message's head is there */
     unsigned char *to;               /* where it goes; NULL: not known yet */
     struct stream_early *early, *aside; /* oldest first; the one that is coming */
-    uint64_t early_bytes, untaken, came; /* untaken: sent, not said to be taken; came: taken, not said */
+    /* untaken: sent, and not yet reported as taken; came: taken, and not yet reported */
+    uint64_t early_bytes, untaken, came;
     size_t from, until;              /* in the stash */
     unsigned char stash[STREAM_STASH];
 };
@@ -177,7 +185,8 @@ static int stream_doubt(struct gy_net_stream *s, const char *what, uint32_t tag,
 static int stream_next_question(struct gy_net_stream *s, struct stream_line *out)
 {
     for (const struct gy_net_request *r = s->asks ? s->receives.first : NULL; r != NULL; r = r->next) {
-        struct gy_net_tag *const tag = gy_net_tags_find(&s->tags, r->tag); /* is there since the post */
+        /* the tag is there since the post */
+        struct gy_net_tag *const tag = gy_net_tags_find(&s->tags, r->tag);
         if (tag->asked == tag->posted)
             continue;
         tag->asked = tag->posted;
@@ -188,7 +197,8 @@ static int stream_next_question(struct gy_net_stream *s, struct stream_line *out
     return 0;
 }
 
-/* The first message that may go out, or NULL. What the window holds back holds back all that was not asked for. */
+/* The first message that may go out, or NULL. Once the window holds a message back, only messages
+ * that the peer asked for go out. */
 static struct gy_net_request *stream_next_send(struct gy_net_stream *s)
 {
     int held = 0;
@@ -236,7 +246,8 @@ static int stream_piece(const struct gy_net_stream *s, struct iovec *piece, void
     return 1;
 }
 
-/* Codes the message's bytes up to there, which the system is about to read; the last ones close it. */
+/* Adds the message's bytes up to `until` to its code; the system is about to read them. The last
+ * bytes close the code. */
 static void stream_code(struct gy_net_stream *s, size_t until)
 {
     if (until > s->out_coded)
@@ -248,7 +259,7 @@ static void stream_code(struct gy_net_stream *s, size_t until)
     s->out_closed = 1;
 }
 
-/* What is left of the frame, up to a segment of its bytes. */
+/* The rest of the frame, up to a segment of the message's bytes. Returns the number of pieces. */
 static int stream_pieces(struct gy_net_stream *s, struct iovec piece[3])
 {
     const size_t head = sizeof s->out, bytes = s->sending ? s->sending->bytes : 0;
@@ -293,7 +304,8 @@ static size_t stream_write(struct gy_net_stream *s)
 
 /* ---- in ---- */
 
-/* Finds where the message goes whose head has come. 1: found; 0: nobody waits for it yet; -1: it is none that may come. */
+/* Finds the place of the message whose head has come. 1: found; 0: nobody waits for it yet; -1: it
+ * must not come. */
 static int stream_place(struct gy_net_stream *s)
 {
     struct gy_net_request *r = s->receives.first;
@@ -308,10 +320,11 @@ static int stream_place(struct gy_net_stream *s)
         s->to = r->buffer;
         return 1;
     }
-    /* It was not asked for: no more than may be sent so. */
+    /* The peer did not ask for it, so all such messages must fit in the window. */
     if (s->in.value > STREAM_WINDOW || stream_weight(s->in.value) > STREAM_WINDOW - s->early_bytes)
         return -1;
-    s->looks += s->looked != s->tally->calls; /* in between, whoever has what came may ask for more */
+    /* between two calls the owner may post the receive */
+    s->looks += s->looked != s->tally->calls;
     s->looked = s->tally->calls;
     if (s->looks <= STREAM_LOOKS)
         return 0;
@@ -410,7 +423,8 @@ static void stream_came(struct gy_net_stream *s, size_t bytes)
     stream_give(s);
 }
 
-/* Gives what lies in the stash to where it belongs. 1: more bytes are needed; 0: so is a receive; -1: the stream is none of ours. */
+/* Gives the bytes of the stash to their messages. 1: more bytes are needed; 0: a receive is needed;
+ * -1: the stream breaks the protocol. */
 static int stream_parse(struct gy_net_stream *s)
 {
     struct stream_line line;
@@ -441,8 +455,9 @@ static int stream_parse(struct gy_net_stream *s)
     }
 }
 
-/* Reads once: the rest of the present message into its place, what follows into the stash; behind a
- * long message no more than the line that ends it. Returns how many bytes, 0: none, or a lost peer. */
+/* Reads once: the rest of the present message into its place, later bytes into the stash. Behind a
+ * long message it reads no more than the line that ends it. Returns how many bytes; 0: none, or a
+ * lost peer. */
 static size_t stream_fill(struct gy_net_stream *s)
 {
     const size_t whole = s->in_open ? (size_t)s->in.value - s->in_done : 0;

@@ -14,14 +14,17 @@ struct gy_net_tally {
 };
 
 struct gy_net_stream;
-GY_INT struct gy_net_stream *gy_net_stream_open(struct gy_net_tally *tally, const struct gy_alloc *alloc); /* NULL: no memory */
+/* NULL: no memory. */
+GY_INT struct gy_net_stream *gy_net_stream_open(struct gy_net_tally *tally, const struct gy_alloc *alloc);
 GY_INT void gy_net_stream_free(struct gy_net_stream *stream);
-/* The connection is there; it belongs to the stream. The codes of both directions, opened, are copied. */
+/* The connection is there; it belongs to the stream. The opened codes of both directions are
+ * copied. */
 GY_INT void gy_net_stream_begin(struct gy_net_stream *stream, int fd, const struct gy_net_code *out, const struct gy_net_code *in);
-/* The connection ends, and all requests as GY_NET_LOST; a message that is here already can still be received. Again is fine. */
+/* Ends the connection and all its requests, as GY_NET_LOST. A message that is here already can
+ * still be received. A second call does no harm. */
 GY_INT void gy_net_stream_end(struct gy_net_stream *stream);
 GY_INT int gy_net_stream_has_ended(const struct gy_net_stream *stream);
-/* Why it has ended, where what came was not what was sent; else NULL. */
+/* Why the stream has ended, where the bytes that came were not those sent; else NULL. */
 struct gy_net_stream_fault {
     const char *what; /* "line", of which tag and bytes may be wrong themselves, or "message" */
     uint32_t tag;
@@ -34,9 +37,12 @@ GY_INT int gy_net_stream_post(struct gy_net_stream *stream, struct gy_net_reques
 /* What the system says of the connection since it refused. */
 enum gy_net_stream_news { GY_NET_STREAM_IN = 1, GY_NET_STREAM_OUT = 2, GY_NET_STREAM_HUNG = 4 };
 GY_INT void gy_net_stream_news(struct gy_net_stream *stream, unsigned news);
-GY_INT size_t gy_net_stream_move(struct gy_net_stream *stream);      /* writes and reads; returns 0 when nothing moved. It may end. */
-GY_INT void gy_net_stream_rest(struct gy_net_stream *stream, int64_t now); /* nothing moved in a progress call */
-/* Before the end: nothing more will be sent; then, until 1: the peer has all of it, or has ended. What comes meanwhile is dropped. */
+/* Writes and reads. Returns 0 when nothing moved. The stream may end in it. */
+GY_INT size_t gy_net_stream_move(struct gy_net_stream *stream);
+/* Called when nothing moved in a progress call. */
+GY_INT void gy_net_stream_rest(struct gy_net_stream *stream, int64_t now);
+/* close: nothing more will be sent. is_closed, called until it returns 1: the peer has all bytes,
+ * or has ended. Bytes that come meanwhile are dropped. */
 GY_INT void gy_net_stream_close(struct gy_net_stream *stream);
 GY_INT int gy_net_stream_is_closed(struct gy_net_stream *stream);
 

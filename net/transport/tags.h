@@ -16,7 +16,8 @@ struct gy_net_tags {
 };
 /* NULL: no memory, or more tags than there can be. The place holds until the next call. */
 GY_INT struct gy_net_tag *gy_net_tags_take(struct gy_net_tags *tags, uint32_t tag, const struct gy_alloc *alloc);
-GY_INT struct gy_net_tag *gy_net_tags_find(const struct gy_net_tags *tags, uint32_t tag); /* that was taken before */
+/* The tag must have been taken before. */
+GY_INT struct gy_net_tag *gy_net_tags_find(const struct gy_net_tags *tags, uint32_t tag);
 GY_INT void gy_net_tags_free(struct gy_net_tags *tags, const struct gy_alloc *alloc);
 
 #endif

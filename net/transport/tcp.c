@@ -19,12 +19,16 @@
 #include "net/transport/tcp_handshake.h"
 
 #define TCP_TURNS 16      /* of moving bytes in one progress call, while no request ends */
-#define TCP_FEW 2         /* connections that are simply tried: asking first would be a call of the system more */
+/* connections that are tried directly; asking first would cost one more call of the system */
+#define TCP_FEW 2
 #define TCP_POLL 16       /* calls; then the system is asked whatever moves */
 #define TCP_YIELDS 32     /* calls that move nothing before the processor is given away */
-#define TCP_LONG 4000     /* and before this rank sleeps until something comes, for TCP_MOMENT_NS at most: it is far ahead of the others */
+/* More such calls before this rank sleeps until bytes come, at most TCP_MOMENT_NS: it is far ahead
+ * of the others. */
+#define TCP_LONG 4000
 #define TCP_MOMENT_NS 50000
-#define TCP_CONNECT_NS 500000000    /* for a system to answer a call; then it is called again, sooner than the system itself would */
+/* for a system to answer a call; the next call comes sooner than the system's own retry would */
+#define TCP_CONNECT_NS 500000000
 #define TCP_ANSWER_NS 2000000000    /* for the rank behind it to answer */
 #define TCP_RETRY_NS 20000000
 #define TCP_ASK_NS 250000000        /* between looks at whether connections are cut */
@@ -37,7 +41,8 @@ struct tcp_peer {
     enum tcp_state state;
     int64_t patience;             /* until when it is called; 0: it is not */
     int64_t reached;              /* while it is called: when its system answered last */
-    int broke, told;              /* its connection ended while it was waited for; that, or a cut, was told */
+    /* broke: its connection ended while it was waited for. told: that, or a cut, was reported. */
+    int broke, told;
     int fd;                       /* TCP_OPEN: the stream's */
     struct gy_net_handshake call;      /* while it is called; deadline: of the next try */
     struct gy_net_stream *stream;
@@ -53,10 +58,12 @@ struct gy_net_tcp {
     int64_t wait_ns;                        /* how long a rank is called */
     int64_t asked;                          /* when it was looked for cut connections last */
     struct gy_net_callers *callers;         /* of the serving thread, as what follows */
-    struct gy_net_handshake *arrived;            /* [ranks]: who was let in; fd TCP_NOBODY: not yet, TCP_SEEN: it has its peer; under lock */
+    /* [ranks]: who was let in, under lock. fd TCP_NOBODY: not yet; TCP_SEEN: its peer has it. */
+    struct gy_net_handshake *arrived;
     pthread_mutex_t lock;
     pthread_t server;
-    int locked, serves, stop, wake[2];      /* locked, serves: there are a lock and a thread; stop: atomic */
+    /* locked, serves: the lock and the thread exist; stop: atomic */
+    int locked, serves, stop, wake[2];
     unsigned arrivals, arrivals_seen;       /* arrivals: atomic */
     int deaf;                               /* atomic, after deaf_why: nobody is let in any more */
     struct gy_error deaf_why;
@@ -97,7 +104,8 @@ static void tcp_break(struct gy_net_tcp *t, struct tcp_peer *p)
     tcp_gone(t, p);
 }
 
-/* call: what was agreed on the connection; operation: EPOLL_CTL_MOD where it is listened to already. */
+/* call: holds what was agreed on the connection. operation: EPOLL_CTL_MOD where epoll has the
+ * connection already. */
 static void tcp_adopt(struct gy_net_tcp *t, struct tcp_peer *p, const struct gy_net_handshake *call, int operation)
 {
     struct gy_net_code out, in;
@@ -146,7 +154,8 @@ static void tcp_dial(struct gy_net_tcp *t, struct tcp_peer *p)
     }
 }
 
-/* The call goes on. When it breaks off it is tried again, unless nobody listens there any more. Who has proved itself waits for the last word. */
+/* The call goes on. A call that breaks off is tried again, unless nobody listens there any more. A
+ * caller that has proved itself waits for the answer without a deadline. */
 static void tcp_dialled(struct gy_net_tcp *t, struct tcp_peer *p)
 {
     const enum gy_net_handshake_step before = p->call.step;
@@ -312,7 +321,8 @@ static int tcp_post(void *self, struct gy_net_request *r, struct gy_error *err)
 static size_t tcp_move(struct gy_net_tcp *t)
 {
     size_t moved = 0;
-    for (int i = t->open_count - 1; i >= 0; i--) { /* whoever goes leaves its place to one that was looked at */
+    /* A peer that goes leaves its place to one that was looked at already. */
+    for (int i = t->open_count - 1; i >= 0; i--) {
         struct tcp_peer *const p = t->open[i];
         const int pending = gy_net_stream_is_pending(p->stream);
         if (!gy_net_stream_has_ended(p->stream))
@@ -379,7 +389,8 @@ static void tcp_cancel(void *self, int peer)
         }
 }
 
-/* Something waits for it, and nothing comes through, or its connection broke. A rank that has not called yet is late, and it is its call that may be cut. */
+/* This rank waits for the peer, and nothing comes through, or the connection broke. A peer that has
+ * not called yet counts as late: only the calling end can tell that its call is cut. */
 static int tcp_is_cut(const struct tcp_peer *p, int64_t now)
 {
     if (p->state == TCP_OPEN)

@@ -15,17 +15,24 @@ struct gy_net_tcp_config {
     int rank, ranks;
     unsigned char key[GY_NET_KEY_BYTES]; /* of this start of the job: only who knows it is let in */
     enum gy_net_code_kind code;          /* of messages; the same on all ranks */
-    int64_t wait_ns;                     /* how long a rank is called that does not answer; 0: for ever */
-    struct gy_net_endpoint own;          /* the address on which other ranks reach this one; its port does not matter */
+    /* how long a rank that does not answer is called; 0: for ever */
+    int64_t wait_ns;
+    /* the address on which other ranks reach this one; its port does not matter */
+    struct gy_net_endpoint own;
 };
 
 struct gy_net_tcp;
 GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_config *config, const struct gy_alloc *alloc, struct gy_error *err);
-GY_INT void gy_net_tcp_close(struct gy_net_tcp *tcp); /* sends what is under way, for two seconds at most; NULL is fine */
-GY_INT void gy_net_tcp_address(const struct gy_net_tcp *tcp, struct gy_net_endpoint *address); /* this rank's */
-GY_INT int gy_net_tcp_connect(struct gy_net_tcp *tcp, const struct gy_net_endpoint *addresses, struct gy_error *err); /* [ranks]; copied */
-GY_INT const struct gy_net_fault *gy_net_tcp_fault(const struct gy_net_tcp *tcp); /* its text may be empty */
-/* The next rank that is waited for while nothing comes through to it, or whose connection broke, each once; -1: none. Of the thread that uses it. */
+/* Sends what is under way, for two seconds at most. NULL is fine. */
+GY_INT void gy_net_tcp_close(struct gy_net_tcp *tcp);
+/* This rank's address. */
+GY_INT void gy_net_tcp_address(const struct gy_net_tcp *tcp, struct gy_net_endpoint *address);
+/* addresses: [ranks], copied. */
+GY_INT int gy_net_tcp_connect(struct gy_net_tcp *tcp, const struct gy_net_endpoint *addresses, struct gy_error *err);
+/* The text may be empty. */
+GY_INT const struct gy_net_fault *gy_net_tcp_fault(const struct gy_net_tcp *tcp);
+/* The next rank that is waited for while nothing comes through to it, or whose connection broke. It
+ * names each rank once. -1: none. Only the thread that uses the transport calls it. */
 GY_INT int gy_net_tcp_cut(struct gy_net_tcp *tcp);
 GY_INT void gy_net_tcp_end(struct gy_net_tcp *tcp, struct gy_net_end *out);
 

@@ -19,10 +19,12 @@
 
 struct gy_net_handshake_hello {
     unsigned char magic[4];
-    uint32_t version, epoch, ranks, from, to; /* in this machine's order of bytes: so are floats, and a machine of another order is refused */
+    /* In this machine's byte order, as floats are; a machine of another order is refused. */
+    uint32_t version, epoch, ranks, from, to;
     unsigned char nonce[GY_NET_HANDSHAKE_NONCE];
 };
-/* What is waited for: a caller's connection, the answer, the last word; a caller's hello, its proof. */
+/* What the end waits for. The caller: the connection, the answer, the last word. The called end: a
+ * hello, the proof. */
 enum gy_net_handshake_step { GY_NET_HANDSHAKE_CONNECTS, GY_NET_HANDSHAKE_ASKS, GY_NET_HANDSHAKE_HOPES, GY_NET_HANDSHAKE_LISTENS, GY_NET_HANDSHAKE_DOUBTS };
 struct gy_net_handshake {
     int fd;           /* -1: none */
@@ -50,8 +52,9 @@ struct gy_net_handshake_self {
 };
 /* rank: whom it calls; -1: it is called. The connection may still be on its way. */
 GY_INT void gy_net_handshake_begin(struct gy_net_handshake *call, int fd, int rank, int64_t deadline);
-/* 1: agreed, with call->rank, who waits for gy_net_handshake_take where it called; 0: it waits for bytes; -1: this is no connection of ours, or it
- * broke; -2: the other end has another key. */
+/* 1: both ends agree; call->rank is the other end's. A caller still waits for gy_net_handshake_take
+ * of the called end. 0: it waits for bytes. -1: the connection broke, or the other end does not
+ * belong to this job. -2: the other end has another key. */
 GY_INT int gy_net_handshake_go(struct gy_net_handshake *call, const struct gy_net_handshake_self *self);
 /* The called end's last word: the caller is let in. < 0: it is gone. */
 GY_INT int gy_net_handshake_take(const struct gy_net_handshake *call, const struct gy_net_handshake_self *self);

@@ -26,11 +26,15 @@
 #define UCX_CANCEL_NS 1000000000
 #define UCX_TURNS 16            /* progress calls in a row while they find something */
 #define UCX_LOOKS 200           /* calls that find nothing before the processor is given away */
-#define UCX_LONG 4000           /* and before this rank sleeps for a moment: it is far ahead of the others */
+/* More such calls before this rank sleeps for a moment: it is far ahead of the others. */
+#define UCX_LONG 4000
 #define UCX_MOMENT_NS 50000
-#define UCX_SEGMENT "264k"      /* of TCP: 256 KiB with its heads; 64 KiB, UCX's own, and 136 are slower, 520 no faster */
+/* of TCP: 256 KiB with heads. 64 KiB (UCX's own) and 136 KiB are slower; 520 KiB are no faster. */
+#define UCX_SEGMENT "264k"
 #define UCX_PORTS 4             /* of a device that are looked at; adapters have one or two */
-#define UCX_SETTLED 16          /* posts; by then connections have come. They are looked for again after twice as many */
+/* Posts; by then connections have come. They are looked for again each time the posts have
+ * doubled. */
+#define UCX_SETTLED 16
 
 struct ucx_peer {
     struct gy_net_ucx *ucx;
@@ -117,7 +121,8 @@ static int ucx_is_error(const void *p)
     return (uintptr_t)p >= (uintptr_t)(intptr_t)-100;
 }
 
-/* A request's stamp: UCX's handle of it; while it is being posted UCX_POSTING, or how it ended before the call came back. */
+/* A request's stamp is UCX's handle. While the request is being posted it is UCX_POSTING, or how
+ * the request ended before the posting call came back. */
 enum ucx_stamp { UCX_POSTING, UCX_OVER, UCX_FAILED };
 
 static void ucx_link(struct gy_net_ucx *u, struct gy_net_request *request, void *handle)
@@ -146,7 +151,8 @@ static void ucx_end_request(struct gy_net_request *request, int state)
 static void ucx_on_end(void *handle, struct gy_net_request *request, int good)
 {
     const struct gy_net_ucx *u = request->owner;
-    if (request->stamp == UCX_POSTING) { /* the call that posts it is not back: it takes care of the rest */
+    /* the call that posts it has not come back, and handles the rest */
+    if (request->stamp == UCX_POSTING) {
         request->stamp = good ? UCX_OVER : UCX_FAILED;
         return;
     }
@@ -343,12 +349,14 @@ GY_INT int gy_net_ucx_has_rdma(void)
     return found;
 }
 
-/* The user's own variables win; who sets one of TCP's segments has the other, too, as no sent one may be longer than a received one. Both ends
- * must have the same. UCX 1.13 knows them here by the names that have no TCP_. */
+/* The user's own variables win. No sent segment of TCP may be longer than a received one, and both
+ * ends must have the same. So where the user sets one of the two lengths, neither is changed here.
+ * UCX 1.13 knows these options here by the names without TCP_. */
 static int ucx_configure(const struct gy_net_ucx *u, void *config, struct gy_error *err)
 {
     const char *const transports = u->config.transports ? u->config.transports : "^sm";
-    const char *const ask = gy_net_ucx_has_rdma() ? "auto" : "inf"; /* asking first costs time over TCP */
+    /* asking first costs time over TCP */
+    const char *const ask = gy_net_ucx_has_rdma() ? "auto" : "inf";
     const char *const segment = getenv("UCX_TCP_TX_SEG_SIZE") ? "UCX_TCP_TX_SEG_SIZE" : "UCX_TCP_RX_SEG_SIZE";
     const struct {
         const char *variable, *name, *value;

@@ -11,22 +11,28 @@
 
 struct gy_net_ucx_config {
     int rank, ranks;
-    const char *transports; /* UCX's names, where its own variable UCX_TLS says nothing; NULL: all but shared memory */
-    uint64_t secret;        /* of this start of the job, in every tag: who does not know it meets no receive */
+    /* UCX's names, used where its variable UCX_TLS is not set; NULL: all but shared memory */
+    const char *transports;
+    /* of this start of the job; it is in every tag, so a stranger's message meets no receive */
+    uint64_t secret;
 };
 
 struct gy_net_ucx;
 /* GY_E_UNSUPPORTED: no UCX here. */
 GY_INT int gy_net_ucx_open(struct gy_net_ucx **out, const struct gy_net_ucx_config *config, const struct gy_alloc *alloc,
                            struct gy_error *err);
-GY_INT void gy_net_ucx_close(struct gy_net_ucx *ucx); /* sends what is under way, for two seconds at most; NULL is fine */
+/* Sends what is under way, for two seconds at most. NULL is fine. */
+GY_INT void gy_net_ucx_close(struct gy_net_ucx *ucx);
 /* This rank's address; the rest of the GY_NET_UCX_ADDRESS bytes is 0. */
 GY_INT void gy_net_ucx_address(const struct gy_net_ucx *ucx, unsigned char *address);
-/* Everybody's: [ranks][GY_NET_UCX_ADDRESS]; copied. */
+/* addresses of all ranks: [ranks][GY_NET_UCX_ADDRESS]; copied. */
 GY_INT int gy_net_ucx_connect(struct gy_net_ucx *ucx, const unsigned char *addresses, struct gy_error *err);
 GY_INT void gy_net_ucx_end(struct gy_net_ucx *ucx, struct gy_net_end *out);
-#define GY_NET_UCX_RDMA "^sm,tcp"     /* transports: all but shared memory and UCX's own use of TCP */
-GY_INT int gy_net_ucx_has_rdma(void); /* are there devices that move memory themselves, and work? */
-GY_INT void gy_net_ucx_version(const struct gy_net_ucx *ucx, char *text, size_t room); /* "1.13": what two ranks must share */
+/* transports: all but shared memory and UCX's own use of TCP */
+#define GY_NET_UCX_RDMA "^sm,tcp"
+/* Are there devices that move memory themselves, and work? */
+GY_INT int gy_net_ucx_has_rdma(void);
+/* "1.13": what two ranks must share. */
+GY_INT void gy_net_ucx_version(const struct gy_net_ucx *ucx, char *text, size_t room);
 
 #endif

@@ -122,7 +122,8 @@ struct ucx_functions {
     void (*request_free)(void *request);
     ucx_status (*request_check)(void *request);
     const char *(*status_string)(ucx_status status); /* libucs */
-    void (*disable_signals)(void);                   /* libucs; from here on: NULL where it has none */
+    /* libucs; NULL where it has none, as the next ones */
+    void (*disable_signals)(void);
     ucx_status (*set_option)(const char *name, const char *value);
 };
 

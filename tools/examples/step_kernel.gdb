@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-# Steps through a CUDA kernel in gdb, on a machine without a GPU: on the emulator a kernel is C with debug lines, and a CUDA thread
-# is a fiber of this process.
+# Steps through a CUDA kernel in gdb, on a machine without a GPU. On the emulator a kernel is C with
+# debug lines, and a CUDA thread is a fiber of this process.
 #
 #     gdb -batch -x tools/examples/step_kernel.gdb --args \
 #         build/gyre train mlp DATA --device emu --batch 4 --steps 1 --test-data none --out /tmp/run
 #
-# A kernel NAME is the function NAME_thread. Kernels are compiled and loaded while the program runs, so breakpoints are pending at
-# first. gy_emu->place says which CUDA thread runs: tid, block, grid. `next` goes on in this thread; at a word that waits for
-# others (GY_SYNC, a shuffle) they run in between. The kernel's threads are no threads of gdb.
+# A kernel NAME is the function NAME_thread. Kernels are compiled and loaded while the program runs,
+# so breakpoints are pending at first. gy_emu->place says which CUDA thread runs: tid, block, grid.
+# `next` goes on in this thread. At a word that waits for others (GY_SYNC, a shuffle) the others run
+# in between. The kernel's threads are no threads of gdb.
 set pagination off
 set confirm off
 set breakpoint pending on

@@ -74,7 +74,8 @@ int main(int argc, char **argv)
     if (gyre_job_open(&job, NULL, &error) != GYRE_OK)
         return fail(&error);
     int status = run(job, count, &error);
-    if (status == 0 && gyre_job_end(job, &error) != GYRE_OK) /* all are through, or one of them is not */
+    /* all ranks are through, or one of them is not */
+    if (status == 0 && gyre_job_end(job, &error) != GYRE_OK)
         status = fail(&error);
     gyre_job_close(job);
     return status;

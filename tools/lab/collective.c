@@ -110,8 +110,8 @@ struct net_api_run {
     double *steps, *reduces; /* [samples] */
 };
 
-/* A step: gradients come evenly during the backward part; a bucket is reduced when it is there and the one before is done; ranks
- * begin each of them apart. */
+/* Simulates one step. Gradients come evenly during the backward part. A bucket is reduced when it
+ * is there and the one before is done. Ranks begin each reduction apart. */
 static int net_api_sample(struct net_api_run *run, int sample, struct gy_error *err)
 {
     const struct gyre_simulation *c = run->config;

@@ -48,7 +48,8 @@ GYRE_API void gyre_fit_config_default(struct gyre_fit_config *config)
 
 /* ---- candidates ---- */
 
-/* With a target its divisors, as batch times accumulation is the target; else 1, 2, 3, 4, 6, 8, 12, ... */
+/* The batches to try. With a target they are its divisors, as batch times accumulation is the
+ * target. Else they are 1, 2, 3, 4, 6, 8, 12, ... */
 static void fit_batches(struct fit_run *run)
 {
     const int target = run->fit.target_batch;
@@ -148,7 +149,8 @@ static int fit_try_all(struct fit_run *run, struct gy_error *err)
 
 /* ---- the choice ---- */
 
-/* The largest batch among those that are as good as the fastest; of these the plainest: float, nothing recomputed. */
+/* Chooses the largest batch among those as fast as the fastest one. Of its ways it takes the
+ * plainest: float, nothing recomputed. */
 static void fit_choose(struct fit_run *run)
 {
     double best = 0;

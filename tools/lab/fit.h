@@ -8,7 +8,8 @@
 
 #define GY_FIT_SLACK 0.02 /* expected speeds that near are the same */
 
-/* Plans every candidate; take gets those that fit, by rising batch. As gyre_print_fit: GY_E_NOMEM when none does. */
+/* Plans every candidate. take gets those that fit, by rising batch. Errors as gyre_print_fit:
+ * GY_E_NOMEM when none fits. */
 GY_INT int gy_fit_each(const struct gyre_config *config, const struct gyre_fit_config *fit,
                        void (*take)(void *user, const struct gyre_fit *candidate), void *user, struct gy_error *err);
 

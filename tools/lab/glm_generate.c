@@ -21,7 +21,8 @@
 #define GEN_SAMPLE 16384  /* rows that the bias is found on */
 enum { GEN_IDS = 0x67656e, GEN_WEIGHTS, GEN_SCALES, GEN_BIAS };
 
-/* Different values of the fields of the Criteo display challenge: 13 numbers in logarithmic steps, 26 categories. */
+/* The number of values of each field of the Criteo display challenge: 13 numbers in logarithmic
+ * steps, 26 categories. */
 static const uint32_t gen_cards[GEN_FIELDS] = { 43, 99, 121, 50, 223, 118, 84, 76, 95, 9, 29, 38, 83, 1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3,
     93145, 5683, 8351593, 3194, 27, 14992, 5461306, 10, 5652, 2173, 4, 7046547, 18, 15, 286181, 105, 142572 };
 
@@ -66,7 +67,8 @@ static uint32_t gen_rank(const struct gen *g, int f, uint32_t word)
     return rank > 0 ? rank - 1 : 0;
 }
 
-/* A rank's id: frequent ones do not stand together. The factor is a prime above every field's size. */
+/* The id of a rank within a field, so that frequent ids do not lie together. The factor is a prime
+ * above every field's size. */
 static uint32_t gen_scatter(const struct gen *g, int f, uint32_t rank)
 {
     return g->offset[f] + (uint32_t)((uint64_t)rank * 2654435761u % g->card[f]);

@@ -12,7 +12,8 @@
 #define BOUND_F16_EPS 0.00048828125    /* 2^-11, likewise of f16 */
 #define BOUND_F16_SMALLEST 2.4e-7      /* four steps between its denormals */
 
-/* Roundings allowed to ops that are no long sums, times the value and the tensor's mean size; 0: the same number. */
+/* Roundings allowed to ops that are no long sums, times the value and the tensor's mean size. 0:
+ * the result must be equal. */
 static const uint8_t bound_slack[GY_OP_CODES] = {
     [GY_OP_INPUT] = 8,           [GY_OP_BN_FINISH] = 8, [GY_OP_BN_FOLD] = 8,     [GY_OP_ACT] = 8,
     [GY_OP_POOL_MAX] = 0,        [GY_OP_POOL_AVG] = 16, [GY_OP_LRN] = 16,        [GY_OP_DROPOUT] = 4,
@@ -120,7 +121,8 @@ static double bound_again(const struct gy_bound *b, int64_t i)
     return 4 * BOUND_EPS * (sum + bound_added_size(b, i));
 }
 
-/* dy where the mask is made from X and a rounding decides on which side of an edge of the activation the element is; else 0. */
+/* |dy| where the mask is made from X and a rounding decides on which side of an edge of the
+ * activation the element is; else 0. */
 static double bound_edge(const struct gy_bound *b, int64_t i)
 {
     const int64_t channel = i % b->geom.c;
@@ -181,13 +183,14 @@ static double bound_float(const struct gy_bound *b, int role, int64_t i, double 
         return bound_grow(b) * b->size[role][i] + (curve ? 4 * BOUND_EPS : 0) + denormal;
     if (bound_slack[b->code] == 0)
         return 0;
-    const int slope = curve && (b->code == GY_OP_ACT_BWD || b->code == GY_OP_ADD_BWD); /* a difference */
+    /* the slope is a difference */
+    const int slope = curve && (b->code == GY_OP_ACT_BWD || b->code == GY_OP_ADD_BWD);
     const double size = b->code == GY_OP_NORMS ? 0 : slope ? bound_masked(b, i) + rms : rms;
     return bound_slack[b->code] * BOUND_EPS * (truth + size) + denormal;
 }
 
-/* An eighth of what a convolution's inputs lost as they were rounded to 16 bits: n roundings, most of which cancel out. No sum has to
- * be better than that. */
+/* An eighth of what a convolution's inputs lost when they were rounded to 16 bits. There are n
+ * roundings, most of which cancel out. No sum has to be better than that. */
 static double bound_inputs(const struct gy_bound *b, int role, int64_t i)
 {
     const int sum = (b->code == GY_OP_CONV && role == GY_Y) || (b->code == GY_OP_CONV_DGRAD && role == GY_DX);

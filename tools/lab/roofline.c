@@ -55,12 +55,13 @@ GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, s
 #define ROOF_KNOTS 7
 #define ROOF_LAUNCH 4e-6 /* seconds to begin and end an op on a pool of threads */
 
-/* Shares of the limit that ops reached inside real steps; the limit is that of memory even where the op would fit the
- * cache, for in a step little is found there again. Printed by tests/peer/roofline_shares.sh, 2026-11-22: resnet50 (batch 4 and
- * 16), resnet18 (8, 16), resnet20 (32, 128), alexnet (16; 4 with adamw, lars), lenet5 and mlp (64), in both types, on one thread
- * and the larger batches on two, on an AMD EPYC (Zen 5, AVX-512 with bf16), gcc 12. By kind and intensity, not by net.
- * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm; of few channels
- * less by a factor. */
+/* Shares of the limit that ops reached inside real steps. The limit is that of memory even where
+ * the op would fit the cache, as a step finds little there again. Printed by
+ * tests/peer/roofline_shares.sh, 2026-11-22, on an AMD EPYC (Zen 5, AVX-512 with bf16), gcc 12.
+ * Nets: resnet50 (batch 4 and 16), resnet18 (8, 16), resnet20 (32, 128), alexnet (16; 4 with adamw,
+ * lars), lenet5 and mlp (64). They ran in both types, on one thread, and the larger batches on two.
+ * Shares go by kind and intensity, not by net. Convolutions: at 8, 16, ... 512 multiplications and
+ * additions a byte, between them along the logarithm. A factor reduces those of few channels. */
 static const double roof_conv_shares[6][ROOF_KNOTS] = {
     { 0.41, 0.79, 0.84, 0.87, 0.85, 0.83, 0.83 }, /* conv, f32 */
     { 0.33, 0.80, 0.86, 0.85, 0.85, 0.85, 0.85 }, /* conv-dgrad, f32 */
@@ -70,14 +71,16 @@ static const double roof_conv_shares[6][ROOF_KNOTS] = {
     { 0.32, 0.66, 0.65, 0.74, 0.78, 0.77, 0.68 }, /* conv-wgrad, bf16 */
 };
 
-/* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read; for Winograd's way, this one measured
- * apart in steps of resnet50 and resnet18 (16), in both types, on two threads. */
+/* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read, and
+ * for Winograd's way. The last one was measured alone in steps of resnet50 and resnet18 (16), in
+ * both types, on two threads. */
 static const double roof_widths[2][4] = {
     { 1.00, 0.67, 0.87, 0.66 }, /* f32 */
     { 1.00, 0.59, 0.82, 1.00 }, /* bf16 */
 };
 
-/* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0: not measured. */
+/* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0:
+ * not measured. */
 static const double roof_op_shares[GY_OP_ALL_CODES][2] = {
     [GY_OP_ACT] = { 1.32, 1.42 }, [GY_OP_ACT_BWD] = { 1.24, 1.29 }, [GY_OP_ADAMW] = { 0.99, 0.99 },
     [GY_OP_ADD] = { 2.06, 1.85 }, [GY_OP_ADD_BWD] = { 1.22, 1.06 }, [GY_OP_POOL_AVG] = { 0.57, 0.31 },

@@ -14,7 +14,8 @@ struct gy_limit {
     double seconds;         /* the larger */
 };
 
-/* Bytes that fit the last cache go at its speed, others at memory's; writing counts as copying as far as something is read. */
+/* Bytes that fit the last cache go at its speed, others at that of memory. Writing counts as
+ * copying as far as something is read. */
 GY_INT struct gy_limit gy_roofline(const struct gy_work *work, const struct gy_ceilings *ceilings);
 /* Peak and bandwidth that hold for this work: GFLOP/s, GB/s. */
 GY_INT double gy_roofline_peak(const struct gy_work *work, const struct gy_ceilings *ceilings);

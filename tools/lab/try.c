@@ -117,7 +117,8 @@ static int try_collect(struct try_run *r, struct gy_try_case *c, struct try_race
             break;
         struct gy_op op = gy_try_op(c, "kernel");
         op.variant = name;
-        if (net->backend->prepare(net->backend_self, &op, &c->arena, r->err) == GY_OK) /* one that wants more than the device has is passed over */
+        /* A kernel that needs more than the device has is skipped. */
+        if (net->backend->prepare(net->backend_self, &op, &c->arena, r->err) == GY_OK)
             racer[count++] = (struct try_racer){ .op = op };
     }
     r->err->status = GY_OK;
@@ -127,7 +128,8 @@ static int try_collect(struct try_run *r, struct gy_try_case *c, struct try_race
 static int try_time(struct try_run *r, struct try_racer *racer, int count)
 {
     struct gyre_net *net = r->net;
-    for (int run = 0; run <= r->config.runs; run++) /* the first one warms up and says how often a turn repeats */
+    /* The first run warms up and tells how often a turn repeats. */
+    for (int run = 0; run <= r->config.runs; run++)
         for (int i = 0; i < count; i++) {
             const double turns = racer[i].seconds > 0 ? TRY_TURN / racer[i].seconds : 1;
             const int repeats = (int)fmax(1, fmin(turns, TRY_REPEATS));
@@ -200,7 +202,8 @@ static int try_run_case(struct try_run *r, struct gy_try_case *c)
     struct gy_op op;
     double most = 0;
     GY_TRY(try_own(r, c, &op));
-    GY_TRY(net->backend->ready(net->backend_self, r->err)); /* what does not compile says so before memory is taken */
+    /* A compile error is reported before memory is taken. */
+    GY_TRY(net->backend->ready(net->backend_self, r->err));
     if (r->offline) {
         GY_TRY(try_find_kernels(r, &op));
     } else {

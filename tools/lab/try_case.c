@@ -110,7 +110,8 @@ static void tryc_set(const struct gy_try_case *c, unsigned char *body, int bytes
 
 /* ---- content ---- */
 
-/* A value that the role may hold: rates and variances are positive; weights are such as 16 bits hold. */
+/* A value that the role may hold: rates and variances are positive; weights are values that 16 bits
+ * hold exactly. */
 static float tryc_value(const struct gy_try_case *c, int role, int64_t i)
 {
     const float x = gy_rng_normal(c->seed, (uint32_t)role + 32, 0, (uint64_t)i);

@@ -34,14 +34,16 @@ struct gy_try_case {
     struct gy_try_tensor tensor[GY_ROLES];
 };
 
-/* Takes memory of host and device, fills tensors; with check runs the reference. Close in any case. */
+/* Takes memory of host and device, and fills the tensors. With check it runs the reference. Close
+ * it also after an error. */
 GY_INT int gy_try_case_open(struct gy_try_case *c, const struct gy_alloc *alloc, int check, struct gy_error *err);
 GY_INT void gy_try_case_close(struct gy_try_case *c);
-GY_INT struct gy_op gy_try_op(const struct gy_try_case *c, const char *name); /* without addresses */
+/* Without addresses. */
+GY_INT struct gy_op gy_try_op(const struct gy_try_case *c, const char *name);
 /* Addresses, and scratch as large as the prepared op wants. */
 GY_INT int gy_try_place(struct gy_try_case *c, struct gy_op *op, struct gy_error *err);
-/* Sends inputs and poison, runs, reads back, compares. *most: the largest error over what is allowed. GY_E_MISMATCH: the sentence
- * names the first element that is wrong. */
+/* Sends inputs and poison, runs, reads back, compares. *most: the largest error over what is
+ * allowed. GY_E_MISMATCH: the sentence names the first wrong element. */
 GY_INT int gy_try_check(struct gy_try_case *c, const struct gy_op *op, double *most, struct gy_error *err);
 /* Multiplications that the reference needs. */
 GY_INT double gy_try_work(const struct gy_try *t, const struct gy_geom *g);

@@ -48,7 +48,8 @@ struct gy_try {
     size_t used;
 };
 
-/* Reads the lines of text; sentences have path and line. Pointers into *out: it must not be copied. */
+/* Reads the lines of text; sentences name path and line. *out must not be copied: it has pointers
+ * into itself. */
 GY_INT int gy_try_read(struct gy_try *out, const char *path, const char *text, struct gy_error *err);
 /* How it is launched on a shape. cut points into t. */
 GY_INT int gy_try_cut(const struct gy_try *t, const struct gy_geom *g, int dtype, struct gy_cuda_cut *cut, struct gy_error *err);

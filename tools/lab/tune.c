@@ -179,8 +179,8 @@ static int tune_place(struct tune *t, struct gy_op *op, int place)
 
 /* ---- kernels ---- */
 
-/* The op and those that could do it instead, prepared: not the table's choice under another name, nor what wants more than the device
- * has. */
+/* Prepares the op and its alternatives. It leaves out the table's own choice under another name,
+ * and what needs more than the device has. */
 static int tune_kernels_of(struct tune *t, const struct gy_op *op, struct tune_race *race)
 {
     const struct gy_backend *const backend = t->net->backend;
@@ -324,7 +324,8 @@ static void tune_say_source(struct tune *t)
     for (char *p = command; *p; p++)
         if ((unsigned char)*p < 32)
             *p = '?';
-    t->net->backend->caps(t->net->backend_self, &t->net->caps); /* the compiler's version is known by now */
+    /* the compiler's version is known by now */
+    t->net->backend->caps(t->net->backend_self, &t->net->caps);
     snprintf(where, sizeof where, "%d thread%s", t->net->caps.threads, t->net->caps.threads == 1 ? "" : "s");
     snprintf(t->source, sizeof t->source, "%s, gyre %d.%d.%d %.12s, %s, %s%s", gy_clock_date(gy_clock_wall(), date),
              GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR, GYRE_VERSION_PATCH, gyre_source_id(),

@@ -284,7 +284,8 @@ static void why_sum(struct why_run *run)
 
 /* ---- what a change would bring ---- */
 
-/* Seconds of a planned net's ops in a step, if each kind comes as near to its limit as it did in the run. */
+/* Seconds of a planned net's ops in a step. Each kind of op is assumed to come as near to its limit
+ * as it did in the run. */
 struct why_guess {
     const struct gy_why *why;
     struct gy_ceilings ceilings;
@@ -313,7 +314,8 @@ static int why_loader_lags(const struct gy_why *why)
     return 4 * why->waits >= why->steps && why->waited > 0.01 * why->seconds;
 }
 
-/* Adds a knob whose other value is in *config; its reason is left to the caller. NULL when that cannot be planned. */
+/* Adds a knob whose other value is in *config; the caller gives its reason. NULL: the change cannot
+ * be planned. */
 static struct gy_why_knob *why_try(struct gy_why *why, const char *name, const struct gyre_config *config,
                                    struct why_guess *guess)
 {

@@ -41,7 +41,8 @@ struct gy_why {
     struct gy_why_op *ops;   /* forward, backward, update */
     int op_count;
     struct gy_why_kind kind[GY_OP_KINDS];
-    double in_ops, compute, memory; /* seconds of a step in ops; in those whose limit is the one or the other */
+    /* seconds of a step in ops; of these, in ops limited by compute, by memory */
+    double in_ops, compute, memory;
     double limit;            /* sum of the ops' limits */
     double outside, waited;  /* seconds of a step outside of ops; waiting for the loader */
     double seconds;          /* of a step: in_ops + outside + waited */

@@ -117,7 +117,8 @@ static double gld_dual_of(const struct gy_gld *d, const double sums[GLD_TOTALS])
     return sums[GLD_CONJUGATE] - 0.5 * d->run->problem->l2 / d->levels.sigma * sums[GLD_SQUARE];
 }
 
-/* Ranks sum what they have changed. Then the vector is another one, and so is the dual objective from which a rank goes on. */
+/* Ranks sum their changes. The vector then changes, and so does the dual objective from which a
+ * rank goes on. */
 static int gld_meet(struct gy_gld *d, double seconds)
 {
     double sums[GLD_TOTALS];
@@ -187,7 +188,8 @@ static int gld_settle(struct gy_gld *d)
     return GY_OK;
 }
 
-/* After a look: whether the run ends. What the device believes is asked of the host; where that says no, w is made anew. */
+/* Decides after a look whether the run ends. The host checks a goal that the device reports; where
+ * the host disagrees, w is made anew. */
 static int gld_decide(struct gy_gld *d, struct gy_glm_certificate *at, struct gy_glm_end *end)
 {
     struct gy_glm_run *run = d->run;
@@ -272,7 +274,8 @@ static int gld_fits(const struct gy_glm_run *run, struct gy_error *err)
     return GY_OK;
 }
 
-/* How many rows at a time, from the first view: as many as the device can, but fewer where rows are so alike that steps would become tiny. */
+/* Chooses the number of rows at a time, from the first view: as many as the device can. It takes
+ * fewer rows where they are so alike that steps would become tiny. */
 static void gld_rows_at_a_time(struct gy_gld *d, int64_t *out)
 {
     struct gy_caps caps;
@@ -315,7 +318,8 @@ static int gld_all(struct gy_gld *d, size_t memory)
     return gld_train(d);
 }
 
-/* Another solver may begin: the feed's pass, of which the first view was taken, to its end, and views in order again. */
+/* Prepares for another solver: ends the pass of the feed from which the first view was taken, and
+ * puts views in order again. */
 static void gld_leave_feed(struct gy_gld *d)
 {
     const struct gy_glm_feed *feed = d->run->feed;

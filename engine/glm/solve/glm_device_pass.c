@@ -116,7 +116,8 @@ static struct gy_glm_piece gld_piece(const struct gy_gld *d, int64_t row, int64_
                                   .count = (int32_t)gy_min64(end - row, d->view[lo].count - from) };
 }
 
-/* Piece k into the list, as many parts as it has views; *rows and *entries of the list grow. Returns the parts, 0: it does not fit. */
+/* Adds piece k to the list, in as many parts as it has views; *rows and *entries grow. Returns the
+ * number of parts; 0: it does not fit. */
 static int gld_add_piece(const struct gy_gld *d, int64_t k, struct gy_glm_piece *list, int room, int64_t *rows, int64_t *entries)
 {
     const int64_t end = gy_min64((k + 1) * d->piece_rows, d->run->feed->rows);
@@ -136,7 +137,8 @@ static int gld_add_piece(const struct gy_gld *d, int64_t k, struct gy_glm_piece 
     return parts;
 }
 
-/* Pieces as large as may be, each of which fits a window; mixed is 0 where not even single rows do. */
+/* Makes pieces as large as possible, each of which fits a window. mixed becomes 0 where not even
+ * single rows do. */
 static void gld_cut_pieces(struct gy_gld *d)
 {
     const int64_t rows = d->run->feed->rows, each = (int64_t)(gy_glm_pack_most(rows, d->run->feed->entries) / (size_t)rows) + 1;
@@ -154,8 +156,9 @@ static void gld_cut_pieces(struct gy_gld *d)
 
 /* ---- memory, dealt ---- */
 
-/* How the memory is dealt: the model first, twice; dual numbers, twice, where they leave half of it, or all windows can stay; of the rest four ninths for
- * each of two windows, one for scores. */
+/* Deals the memory. The model comes first, twice. Dual variables stay, twice, where all windows can
+ * stay, too. Without mixed windows they stay where they leave half of the memory. Each of two
+ * windows takes four ninths of the rest, scores one ninth. */
 GY_INT int gy_gld_deal(struct gy_gld *d, size_t memory)
 {
     const struct gy_glm_feed *feed = d->run->feed;
@@ -312,7 +315,8 @@ static int gld_stop_staying(struct gy_gld *d)
     return GY_OK;
 }
 
-/* A place of its own for the slot's window; *out NULL: there is none, windows take turns. Room for the two that take turns is kept free. */
+/* Gets a place of its own for the slot's window. *out NULL: there is none, and windows take turns.
+ * Room for the two that take turns is kept free. */
 static int gld_place(struct gy_gld *d, const struct gy_gld_slot *slot, void **out)
 {
     *out = NULL;
@@ -348,7 +352,8 @@ static int gld_too_long(struct gy_gld *d, const struct gy_rows *rows, int32_t i,
                    row + 1, (unsigned)(gy_rows_end(rows, i) - gy_rows_begin(rows, i)), d->pack.room);
 }
 
-/* Rows of the view from *from on, in pieces for the threads that copy. first: number of the view's first row. */
+/* Takes rows of the view from *from on, in pieces for the threads that copy. first: number of the
+ * view's first row. */
 static int gld_take_rows(struct gy_gld *d, struct gy_gld_slot *slot, const struct gy_rows *rows, int32_t *from, int64_t first)
 {
     const int32_t fit = gy_glm_pack_count(&d->pack, rows, *from), end = *from + fit;
@@ -361,7 +366,8 @@ static int gld_take_rows(struct gy_gld *d, struct gy_gld_slot *slot, const struc
     return GY_OK;
 }
 
-/* Which piece is number `next` of a pass: in an order of its own, or always in that of the dual numbers on the device. */
+/* The piece that is number `next` of a pass. Pieces have a new order in each pass, or always that
+ * of the dual variables on the device. */
 static int64_t gld_order(const struct gy_gld *d, int epoch, int64_t next)
 {
     return gy_rng_permute(d->run->seed, GY_RNG_ORDER, (uint64_t)(d->travel ? epoch : 0) << 32 | UINT32_MAX, d->pieces, next);

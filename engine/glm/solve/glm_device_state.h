@@ -18,12 +18,14 @@ enum { GLD_LOSS, GLD_CONJUGATE, GLD_SQUARE, GLD_SIZE, GLD_TOTALS };
 #define GLD_WINDOW ((size_t)64 << 20) /* bytes of a window, at most */
 #define GLD_EVERY 4                   /* epochs from one look at the gap to the next */
 #define GLD_ANEW 16                   /* epochs after which w is made anew from the dual numbers */
-#define GLD_RIVALS 8                  /* damping factor with which a run shall begin, at most: fewer rows at a time where rows are alike */
+/* largest damping factor at the beginning: fewer rows at a time where rows are alike */
+#define GLD_RIVALS 8
 #define GLD_WARPS 64                  /* of a multiprocessor */
 #define GLD_SMALL 8192                /* bytes for sums and alignment */
 #define GLD_LEAST 1024                /* bytes of a window */
 #define GLD_CHUNK 4096                /* rows that a thread of the host copies together */
-#define GLD_PIECE 32                  /* rows of a piece, at most: fewer where a window has less than GLD_PIECES */
+/* rows of a piece, at most; fewer where a window would hold fewer than GLD_PIECES */
+#define GLD_PIECE 32
 #define GLD_PIECES 64
 
 struct gy_gld_window {          /* one that stays on the device */
@@ -91,7 +93,8 @@ GY_INT size_t gy_gld_w_bytes(const struct gy_gld *d);
 GY_INT size_t gy_gld_dual_bytes(const struct gy_gld *d);
 /* Op number `which` on a window. */
 GY_INT int gy_gld_run(struct gy_gld *d, int which, void *x, float *dual, float *score, double *sums);
-/* GLD_TRAIN, GLD_MAKE_W or GLD_LOOK over all rows, enqueued; where dual numbers travel they are back. */
+/* Enqueues GLD_TRAIN, GLD_MAKE_W or GLD_LOOK over all rows. Dual variables that travel are back
+ * afterwards. */
 GY_INT int gy_gld_pass(struct gy_gld *d, int what, int epoch);
 /* host_dual to the device's dual numbers, or back; nothing where they travel. */
 GY_INT int gy_gld_dual_copy(struct gy_gld *d, int to_device);

@@ -27,7 +27,8 @@ static uint64_t glw_entries(const struct gy_rows *rows, int32_t from, int32_t co
     return count ? (uint64_t)gy_rows_end(rows, from + count - 1) - gy_rows_begin(rows, from) : 0;
 }
 
-/* A window of so many rows of this form. Fills the record but for longs; the list of these has room for as many as there can be. */
+/* Lays out a window of n rows of this form. Fills the record except longs; that list has room for
+ * the largest number. */
 static struct gy_glm_packed glw_lay_out(const struct gy_glm_pack *how, const struct gy_rows *form, uint64_t n, uint64_t entries, struct gy_glm_window *head)
 {
     struct glw_place p = { gy_align_up(sizeof *head, GLW_ALIGN) };

@@ -10,7 +10,8 @@ struct gy_glm_pack {
     uint32_t features;
     size_t room;               /* bytes of a window */
     int32_t most_rows;
-    const float *dual;         /* dual numbers of all rows, those of the window's go with it; NULL: they do not */
+    /* dual variables of all rows; those of a window go with it; NULL: they do not */
+    const float *dual;
 };
 /* Rows of a view that lie side by side. */
 struct gy_glm_piece {
@@ -30,13 +31,15 @@ struct gy_glm_packed {
 GY_INT int gy_glm_pack_fits(const struct gy_glm_pack *how, const struct gy_rows *form, int64_t rows, int64_t entries);
 /* How many rows of the view, from `from` on, fit a window; 0: not even one. */
 GY_INT int32_t gy_glm_pack_count(const struct gy_glm_pack *how, const struct gy_rows *rows, int32_t from);
-/* Makes a window of pieces that fit it, at least one, all of views of one form. at: aligned to 16 bytes. */
+/* Makes a window of pieces that fit it, at least one. All are of views of one form. at: aligned to
+ * 16 bytes. */
 GY_INT struct gy_glm_packed gy_glm_pack(const struct gy_glm_pack *how, struct gy_glm_piece *piece, int pieces, unsigned char *at);
 /* The window's dual numbers to their places among all. */
 GY_INT void gy_glm_unpack_duals(const struct gy_glm_piece *piece, int pieces, const struct gy_glm_packed *in, const unsigned char *at, float *dual);
 /* Bytes that a window of all these rows needs at most, whatever their form. */
 GY_INT size_t gy_glm_pack_most(int64_t rows, int64_t entries);
-/* How alike rows are: the mean of |cosine| over pairs drawn by seed, the bias included; 0 where there are none. */
+/* How alike rows are: the mean of |cosine| over pairs drawn by seed, the bias included; 0: there
+ * are no pairs. */
 GY_INT double gy_glm_likeness(const struct gy_glm_problem *problem, const struct gy_rows *rows, uint64_t seed);
 
 #endif

@@ -39,16 +39,25 @@
 #define L1_HALVINGS 30
 #define L1_MATRIX_LOOKS 32.0 /* most products of the matrix, over entries of its columns; */
 #define L1_SLOW_LOOKS 400.0  /* the same, where rounds without it have become slow */
-#define L1_KEEP 0.4          /* a matrix of an earlier point serves as long as a step leaves so little of what was wrong */
-#define L1_STUCK 5             /* steps to nowhere, of whose bounds the best is taken: they are of weights rounded in another way each */
+/* a matrix of an earlier point serves as long as a step leaves at most this part of the
+ * violation */
+#define L1_KEEP 0.4
+/* Steps without progress. The best of their bounds is taken; each is of weights with other
+ * roundings. */
+#define L1_STUCK 5
 #define L1_FOCUS 64            /* features of a step on the worst alone */
 #define L1_FOCUS_SHARE 8        /* they are no more of those that are not 0 than one in so many */
 #define L1_FOCUS_LEAST 0.05 /* of the worst */
 #define L1_MATRIX_AFTER 2      /* steps on all rows that rounds are enough for */
-#define L1_ENOUGH 0.1          /* of what was wrong before: what is left in a model whose matrix is made of columns, or whose features are groups */
-#define L1_COLUMNS_FROM 512 /* features from which a resident feed of one rank is taken by columns */
+/* The part of the violation that may be left in a model with a matrix of columns, or with groups of
+ * features. */
+#define L1_ENOUGH 0.1
+/* features from which on a resident feed of one rank is taken by columns */
+#define L1_COLUMNS_FROM 512
 #define L1_CYCLES 6 /* of coordinate descent and a face, at most, of a step */
-#define L1_RIDGE 1e-6       /* what a matrix's diagonal gains, as a share, where steps bring nothing: its floats leave it with curvatures below 0 */
+/* Share that a matrix's diagonal gains where steps bring nothing: float roundings may have left
+ * curvatures below 0. */
+#define L1_RIDGE 1e-6
 #define L1_FLOAT 0x1p-24    /* half the distance of two floats from 1 */
 #define L1_NEAR 0.9         /* of l1: pulls from here on are of interest */
 
@@ -60,7 +69,8 @@ struct l1_candidate {
 struct l1 {
     struct gy_nw nw;
     float *w, *trial;          /* [dims] */
-    uint32_t *live;            /* [live_count] features whose weight may be other than 0 at the optimum, rising; NULL: all */
+    /* [live_count] features whose weight may differ from 0 at the optimum, rising; NULL: all */
+    uint32_t *live;
     size_t live_count;
     double *g, *u;             /* gradient of losses and l2 at w; pull at the point last visited */
     int32_t *map;              /* place in the set, or -1 */
@@ -200,7 +210,8 @@ static int l1_candidates(struct l1 *l1, int worst, size_t *held, size_t *count, 
             return GY_NOMEM(err, "candidates of a set", l1->candidate_room * sizeof *l1->candidate);
     }
     n = 0;
-    const int stay = !worst && (2 * *held < L1_SET_MOST || l1->nw.columns); /* all that are held do, or those that are worst off come */
+    /* stay: all that are held stay; otherwise the worst ones come */
+    const int stay = !worst && (2 * *held < L1_SET_MOST || l1->nw.columns);
     const double keep = stay ? 2 * l1->nw.problem->l1 + l1->most : 0;
     for (size_t i = 0; i < l1->live_count; i++) {
         const size_t j = l1_live(l1, i);
@@ -227,7 +238,8 @@ static int l1_by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The set becomes the first n candidates, rising; *same: it is the one before. Few features are all taken. */
+/* The set becomes the first n candidates, rising. *same: it is the set of before. A small number of
+ * features is taken whole. */
 static int l1_choose(struct l1 *l1, size_t n, int *same, struct gy_error *err)
 {
     const int all = l1->nw.dims <= L1_SET_LEAST;
@@ -376,7 +388,8 @@ static int l1_build_wide(struct l1 *l1, struct gy_error *err)
     return GY_OK;
 }
 
-/* How many looks at its columns the set's matrix costs. A row with m of their entries adds m (m + 1) / 2 products. */
+/* The cost of the set's matrix, in looks at its columns. A row with m of their entries adds m (m +
+ * 1) / 2 products. */
 static double l1_matrix_looks(const struct l1 *l1)
 {
     const struct gy_nw_columns *const columns = l1->nw.columns;
@@ -414,8 +427,9 @@ static double l1_wide_off(const struct l1 *l1)
     return sum;
 }
 
-/* By the matrix of an earlier point, which hardly differs from this one's near the optimum: the gradient is this point's, so steps only become a little
- * shorter or longer. *done 0: it did not help enough, or others than its features are off. */
+/* A step by the matrix of an earlier point, which hardly differs near the optimum. The gradient is
+ * this point's, so steps only become a little shorter or longer. *done 0: it did not help enough,
+ * or features outside the matrix are off. */
 static void l1_by_kept_matrix(struct l1 *l1, double enough, int *done)
 {
     struct gy_l1_model *const model = &l1->model;
@@ -432,8 +446,8 @@ static void l1_by_kept_matrix(struct l1 *l1, double enough, int *done)
         gy_l1_minimise(model, enough);
 }
 
-/* Near the optimum it is often few that keep all from being certified, as those of many rows hold each other back: a step on these alone, where they are at
- * least half of what is wrong. */
+/* Near the optimum often a few features delay the certificate, as features of many rows hold each
+ * other back. This makes a step on these alone, where they have at least half of the violation. */
 static int l1_focus(struct l1 *l1, int *focused, struct gy_error *err)
 {
     size_t held, n;
@@ -503,7 +517,8 @@ static int l1_step(struct l1 *l1, int *moved, struct gy_error *err)
 
 /* ---- certificate ---- */
 
-/* Without a further pass: conjugates are concave and 0 at 0, so those of s times a coefficient are at least s times the coefficient's. */
+/* A bound without another pass. Conjugates are concave and 0 at 0, so those of s times a
+ * coefficient are at least s times its own. */
 static double l1_cheap_bound(const struct l1 *l1)
 {
     const struct gy_glm_problem *const problem = l1->nw.problem;
@@ -520,7 +535,8 @@ static double l1_cheap_bound(const struct l1 *l1)
     return whole > scaled ? whole : scaled;
 }
 
-/* u and sums are of w. exact: whatever passes it costs; else they are spent only where they may end the run. */
+/* u and sums are of w. exact 1: passes are spent in any case; 0: they are spent only where they may
+ * end the run. */
 static int l1_certify(struct l1 *l1, int exact, struct gy_error *err)
 {
     struct gy_glm_run *const run = l1->nw.run;
@@ -530,7 +546,8 @@ static int l1_certify(struct l1 *l1, int exact, struct gy_error *err)
     const int logit = l1->nw.loss->form == GY_GLM_LOGIT;
     const double goal = run->stop.gap * fabs(l1->primal);
     double dual = logit && !is_free ? l1_cheap_bound(l1) : (double)-INFINITY;
-    const double share = (l1->primal - dual) / fabs(l1->primal); /* the exact bound's is some 0.2 to 0.6 of it, the less the smaller */
+    /* the exact bound's share is some 0.2 to 0.6 of this, less for small ones */
+    const double share = (l1->primal - dual) / fabs(l1->primal);
     const int near = is_free ? l1->violation < problem->l1 : share * (0.1 + 0.5 * share) <= run->stop.gap;
     if (exact || (!logit && !is_free) || (near && l1->primal - dual > goal))
         GY_TRY(gy_nw_bound(&l1->nw, l1->w, &l1->sums, l1->u, &dual, err));
@@ -586,7 +603,8 @@ static double l1_noise(const struct l1 *l1)
     return 0.5 * (L1_FLOAT * size) * (L1_FLOAT * size) + 1e-12 * fabs(l1->primal);
 }
 
-/* After L1_STUCK steps to nowhere, or many slow ones: matrices get a ridge; if that does not help either, *why. */
+/* Judges after L1_STUCK steps without progress, or many slow ones. Matrices get a ridge; if that
+ * does not help either, it sets run->why. */
 static int l1_judge(struct l1 *l1, int moved, int better, int *stuck, struct gy_error *err)
 {
     struct gy_glm_run *const run = l1->nw.run;
@@ -617,7 +635,8 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
     l1->judge = (struct gy_nw_judge){ .primal = l1->primal, .gap = run->result.gap };
     run->why = GY_GLM_GOES_ON;
     while (!run->why) {
-        if (!l1->focused) { /* a step on few features is judged together with the one that follows */
+        /* a step on few features is judged together with the next one */
+        if (!l1->focused) {
             primal = l1->primal;
             violation = l1->violation;
             gap = run->result.gap;
@@ -635,7 +654,8 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
     return run->why == GY_GLM_GAP ? GY_OK : l1_certify(l1, 1, err);
 }
 
-/* Slopes of the logistic loss are at most a row's cost c, so a feature that adds up to no more than l1 in all rows is never pulled away from 0. */
+/* Slopes of the logistic loss are at most a row's cost c. So a feature whose sum over all rows is
+ * at most l1 stays at 0. */
 static int l1_screen(struct l1 *l1, struct gy_error *err)
 {
     const struct gy_nw *const nw = &l1->nw;

@@ -294,7 +294,8 @@ static double lg_newton(struct gy_l1_by_columns *model)
 
 /* ---- the step ---- */
 
-/* E is of a sample: the curve along t by all rows, and what share of t is taken for it. p follows. */
+/* E comes from a sample. This computes the curvature along t over all rows, and the share of t to
+ * take. p follows. */
 static double lg_share(struct gy_l1_by_columns *model)
 {
     const struct gy_l1_groups *const groups = model->groups;

@@ -80,7 +80,8 @@ static void l1_face_times(struct gy_l1_model *model, size_t n, const double *p, 
         out[i] = model->moved[model->face[i].j];
 }
 
-/* The same system by conjugate gradients, preconditioned by the diagonal. The triangle's memory is scratch. */
+/* Solves the same system by conjugate gradients, preconditioned by the diagonal. The triangle's
+ * memory is scratch. */
 static void l1_face_gradients(struct gy_l1_model *model, size_t n)
 {
     double *const x = model->delta, *const r = model->factor, *const p = r + n, *const q = p + n, *const inverse = q + n;
@@ -136,7 +137,8 @@ GY_INT double gy_l1_best_share(struct gy_l1_line *line, size_t count, double slo
     return curve > 0 ? -slope / curve : 0;
 }
 
-/* Takes the best point along the line to the face's minimum. 1: that is where it ended, or nothing moved. */
+/* Takes the best point along the line to the face's minimum. 1: that point is the minimum, or
+ * nothing moved. */
 static int l1_face(struct gy_l1_model *model)
 {
     const size_t n = l1_face_list(model);

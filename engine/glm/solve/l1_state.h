@@ -17,8 +17,8 @@ struct gy_l1_line {
     double v, d, l1;
     double at; /* the share of d after which the value is 0 */
 };
-/* The best share of the whole of d where q has this slope at its beginning and this curve along it. *stop_at: the same number when a value is 0 there, else -1.
- * Sorts the line by at. */
+/* The best share of the whole of d, where q begins with this slope and has this curvature along it.
+ * *stop_at: that share when a value becomes 0 there, else -1. Sorts the line by at. */
 GY_INT double gy_l1_best_share(struct gy_l1_line *line, size_t count, double slope, double curve, double *stop_at);
 
 struct gy_l1_model {
@@ -31,9 +31,10 @@ struct gy_l1_model {
     struct gy_l1_line *face; /* [count] scratch */
     double *delta, *moved, *factor; /* [count], [count], triangle of GY_L1_FACE */
 };
-#define GY_L1_FACE 256    /* features that are not 0: at most so many by a factor, else by conjugate gradients */
+/* features that are not 0: up to this many by a factor, else by conjugate gradients */
+#define GY_L1_FACE 256
 
-/* Sum of how far coordinates are from their conditions: |r + l1 sign(v)|, or above l1 where v is 0. */
+/* The sum of the coordinates' violations: |r + l1 sign(v)|; where v is 0, what |r| has above l1. */
 GY_INT double gy_l1_violation(const struct gy_l1_model *model);
 /* Moves v until the violation is at most enough. */
 GY_INT void gy_l1_minimise(struct gy_l1_model *model, double enough);
@@ -48,7 +49,8 @@ struct gy_l1_groups {
     double *sum;     /* [slots][GY_L1_GROUP_SUMS] */
     int64_t rows[GY_L1_GROUPS], longest[GY_L1_GROUPS]; /* entries of its columns, of the longest */
     size_t from[GY_L1_GROUPS + 1]; /* members in the model's order */
-    double e[GY_L1_GROUPS][GY_L1_GROUPS], first[GY_L1_GROUPS], slope[GY_L1_GROUPS], t[GY_L1_GROUPS]; /* first: the slope where t is 0 */
+    /* first: the slope where t is 0 */
+    double e[GY_L1_GROUPS][GY_L1_GROUPS], first[GY_L1_GROUPS], slope[GY_L1_GROUPS], t[GY_L1_GROUPS];
     double factor[GY_L1_GROUPS * (GY_L1_GROUPS + 1) / 2];
 };
 
@@ -80,8 +82,9 @@ struct gy_l1_by_columns {
 GY_INT int gy_l1_find_groups(struct gy_l1_by_columns *model, int *useful, struct gy_error *err);
 /* Values that are not 0 move, those of a group together. order is overwritten. */
 GY_INT int gy_l1_shift_groups(struct gy_l1_by_columns *model, struct gy_error *err);
-/* Moves v until the sum of how far coordinates were from their conditions is at most enough: *done; or for so many cycles of rounds and a face, 1: of
- * rounds alone, 0: of LC_ROUNDS_LEAST rounds. grouped: twice as many cycles, of one round and a shift of the groups. */
+/* Moves v until the sum of violations is at most enough (*done), or for `cycles` cycles of rounds
+ * and a face. cycles 1: only rounds; 0: only LC_ROUNDS_LEAST rounds. grouped: twice as many cycles,
+ * each of one round and a shift of the groups. */
 GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int grouped, int *done, struct gy_error *err);
 
 #endif

@@ -17,7 +17,9 @@
 #define NEWTON_MATRIX_DIMS 1024 /* at most so many features have a matrix */
 #define NEWTON_FLOAT 0x1p-24    /* half the distance of two floats from 1 */
 #define NEWTON_DOUBLE 1e-13     /* what is known of a sum of many doubles */
-#define NEWTON_PRODUCTS 2e9     /* at most, in a matrix that is made only because products of gradients were not exact enough */
+/* most products of a matrix that is made only because products of gradients were not exact
+ * enough */
+#define NEWTON_PRODUCTS 2e9
 
 struct newton {
     struct gy_nw_method m;
@@ -81,7 +83,8 @@ static int newton_visit(struct gy_nw_method *m, const float *w, double *primal, 
 
 /* ---- the step ---- */
 
-/* Steps by the factor of an earlier matrix shrink g's by the ratio that is seen: is that enough for the goal? */
+/* Whether an earlier matrix's factor serves: its steps shrink the gap by the ratio seen here. Is
+ * that enough for the goal? */
 static int newton_factor_serves(const struct newton *newton)
 {
     double sum = 0;
@@ -91,7 +94,8 @@ static int newton_factor_serves(const struct newton *newton)
     return ratio < 1e-4 || newton->m.gap * ratio < 0.1 * goal;
 }
 
-/* A pivot is at least l2, and known to a rounding of its own diagonal, whatever the scale of its feature. */
+/* Factorises the matrix. A pivot is at least l2. It is known to a rounding of its own diagonal,
+ * whatever the scale of its feature. */
 static int newton_factorise(struct newton *newton, struct gy_error *err)
 {
     const size_t dims = newton->nw.dims;
@@ -191,8 +195,8 @@ static int newton_samples(struct newton *newton, struct gy_error *err)
 
 /* ---- all rows ---- */
 
-/* The certificate of the present point. With a free bias it costs two passes, so only when the gap of
- * the rest says it may be the last; exact: now. */
+/* The certificate of the present point. With a free bias it costs two passes. So it is made only
+ * when the remaining gap says that it may be the last; exact: now. */
 static int newton_bound(struct newton *newton, int exact, struct gy_error *err)
 {
     struct gy_glm_run *const run = newton->nw.run;

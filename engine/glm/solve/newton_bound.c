@@ -2,7 +2,8 @@
 /* A lower bound of the optimum. The slopes of the losses at any w are numbers that the dual problem
  * takes,
  *
- *     D = sum of conjugates - sum over features of max(|u_j| - l1, 0)^2 / (2 l2)       u = sum of coefficient_i x_i
+ *     D = sum of conjugates - sum over features of max(|u_j| - l1, 0)^2 / (2 l2),
+ *     u = sum of coefficient_i x_i
  *
  * once they respect what its domain asks for beside: without l2 no |u_j| above l1, so all of them
  * are scaled down; and with a bias that is free, a sum of 0, so the side of y that has more is
@@ -70,7 +71,8 @@ GY_INT int gy_nw_bound(struct gy_nw *nw, const float *w, const struct gy_nw_sums
         change = nw_balance(nw, sums);
         GY_TRY(gy_nw_changed(nw, w, &change, u, &at, err));
     } else {
-        for (size_t j = 0; j < nw->dims; j++) /* a coefficient is a slope: its conjugate is l(z) + coefficient z */
+        /* a coefficient is a slope: its conjugate is l(z) + coefficient z */
+        for (size_t j = 0; j < nw->dims; j++)
             at.loss += u[j] * (double)w[j];
     }
     const double most = nw_most(u, penalised), inside = most > problem->l1 ? problem->l1 / most : 1;

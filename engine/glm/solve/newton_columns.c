@@ -8,7 +8,8 @@ struct nw_turn {
     struct gy_nw *nw;
     struct gy_nw_columns *columns;
     struct gy_large memory; /* of count */
-    uint32_t *count; /* [parts][features]: entries of the tile in a column, then how many of the column lie before them */
+    /* [parts][features]: entries of the tile in a column; later the column's entries before them */
+    uint32_t *count;
     int parts;
     int filling;
 };

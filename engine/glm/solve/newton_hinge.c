@@ -2,7 +2,8 @@
 /* The hinge loss by Newton's method, for few features. Dual numbers a are sought by proximal
  * points: with b those of the stage before,
  *
- *     max over a in [0, c]:  sum of a_i - l2 / 2 |w|^2 - sum of (a_i - b_i)^2 / (2 sigma c_i)        l2 w = sum of y_i a_i x_i
+ *     max over a in [0, c]:  sum of a_i - l2 / 2 |w|^2 - sum of (a_i - b_i)^2 / (2 sigma c_i),
+ *                            l2 w = sum of y_i a_i x_i
  *
  * whose own dual is smooth in w, with slopes a_i(w) = b_i + sigma c_i (1 - m_i) brought into [0,
  * c_i], m_i = y_i x_i . w, and curvatures sigma c_i where that lies inside: few rows, so the matrix
@@ -10,7 +11,9 @@
  * Each ends where l2 / 2 |w - w(a)|^2 is down to what the stage itself lacks, for any a in the box
  * is dual feasible and every point has its certificate,
  *
- *     P(w) - D(a) = sum of (c_i max(0, 1 - m_i) - a_i (1 - m_i))  +  l2 / 2 |w - w(a)|^2,   no term below 0.
+ *     P(w) - D(a) = sum of (c_i max(0, 1 - m_i) - a_i (1 - m_i))  +  l2 / 2 |w - w(a)|^2,
+ *
+ * where no term is below 0.
  *
  * (Li, Sun, Toh, "A highly efficient semismooth Newton augmented Lagrangian method", 2018.) The
  * first stages, where most rows lie inside, see a sample.
@@ -22,7 +25,9 @@
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"
 
-#define HINGE_SIGMA 0.25  /* at first: all rows lie inside. A power of two, so that sums of equal curvatures are exact */
+/* The first value: all rows lie inside. It is a power of two, so that sums of equal curvatures are
+ * exact. */
+#define HINGE_SIGMA 0.25
 #define HINGE_CENTRE 0.5  /* of c */
 #define HINGE_GROWTH 2.0
 #define HINGE_SHARE 3.0
@@ -34,7 +39,8 @@
 #define HINGE_SAMPLED 1.0 /* sigma up to which a sample serves */
 #define HINGE_LANES 2     /* rows that the search takes at once */
 #define HINGE_FAR 1e6     /* way of a margin after which it is made anew */
-#define HINGE_SMALL 1e7   /* at most so many products: the matrix is summed in double, and a stage always begins anew */
+/* up to this many products the matrix is summed in double, and a stage always begins anew */
+#define HINGE_SMALL 1e7
 #define HINGE_FLOAT 0x1p-24 /* half the distance of two floats from 1 */
 #define HINGE_DOUBLE 1e-13  /* what is known of a sum of many doubles */
 
@@ -47,7 +53,9 @@ struct hinge {
     double *margin;             /* [rows] */
     double *move;               /* [rows] of the margins along the step */
     float *before;              /* [rows] a before it */
-    float *c;                   /* [rows] weight, with the sign of y; 0 of what is not in the sample. Here and above: padded by zeros to whole lanes */
+    /* [rows] weight, with the sign of y; 0 outside the sample. The arrays of rows up to here are
+     * padded by zeros to whole lanes. */
+    float *c;
     float *centre, *dual;       /* [rows] b, a */
     int64_t lanes;              /* [rows] in lanes */
     int step;                   /* the sample is every step-th row */
@@ -56,7 +64,8 @@ struct hinge {
     double slack;               /* the certificate's first sum */
     double pull;                /* and its second */
     double least;               /* P of kept */
-    double far;                 /* the longest way of a margin since they were made, at most; of ranks the sum */
+    /* longest way of a margin since they were made, at most; with ranks the sum of theirs */
+    double far;
 };
 
 static float hinge_clip(double a, float c) { return a <= 0 ? 0 : a >= (double)c ? c : (float)a; }
@@ -103,7 +112,8 @@ typedef float hinge_floats __attribute__((vector_size(HINGE_LANES * sizeof(float
 
 struct hinge_lanes {
     hinge_vec margin, move, side, c, centre; /* side: c with the sign of y */
-    hinge_vec under, lost, a, curve;         /* at the point: 1 - m, the loss, y's share, and its curvature */
+    /* at the point: 1 - m, the loss, the dual variable, and its curvature */
+    hinge_vec under, lost, a, curve;
 };
 
 static inline void hinge_take_floats(const float *from, hinge_vec *to)
@@ -138,7 +148,8 @@ static inline void hinge_look(const struct hinge *h, int64_t at, struct hinge_la
 
 static double hinge_sum(const hinge_vec *v) { return (*v)[0] + (*v)[1]; }
 
-/* The margins move; dual numbers and curvatures at the new point; sums: of losses, of slacks, of curvatures; the longest way of a margin. */
+/* Moves the margins; finds dual variables and curvatures at the new point. Sums losses, slacks and
+ * curvatures, and finds the longest way of a margin. */
 static void hinge_point_tile(void *job, int64_t tile, int thread)
 {
     struct hinge *const h = job;
@@ -269,7 +280,8 @@ static int hinge_direction(struct hinge *h, struct gy_error *err)
     for (size_t j = 0; j < dims; j++) {
         double *const diagonal = h->matrix + gy_nw_row_at(j, dims) + j;
         *diagonal += nw->problem->l2;
-        h->s[j] = nw->problem->l2 + (nw->exact ? HINGE_DOUBLE : HINGE_FLOAT) * *diagonal; /* no pivot is less, but by rounding */
+        /* no pivot is less, except by rounding */
+        h->s[j] = nw->problem->l2 + (nw->exact ? HINGE_DOUBLE : HINGE_FLOAT) * *diagonal;
     }
     gy_nw_factor(nw->run->pool, nw->cpu, h->matrix, dims, h->s);
     for (size_t j = 0; j < dims; j++)
@@ -318,7 +330,8 @@ static int hinge_search(struct hinge *h, struct gy_error *err)
 
 /* ---- stages ---- */
 
-/* The next visit makes margins and u from nothing, at the present w and for the duals that it finds. */
+/* Lets the next visit make margins and u from nothing, at the present w and for the dual variables
+ * that it finds. */
 static int hinge_anew(struct hinge *h, struct gy_error *err)
 {
     const size_t dims = h->nw.dims, rows = (size_t)h->lanes * HINGE_LANES;
@@ -382,8 +395,8 @@ static int hinge_samples(struct hinge *h, struct gy_error *err)
     return hinge_begin(h, 1, err);
 }
 
-/* What the run gives back, exactly. A goal that only holds before w is rounded to floats is none: there is more to gain as long as the gap before that is not
- * far below it. */
+/* What the run returns, exactly. A goal counts only if it holds after w is rounded to floats. There
+ * is more to gain as long as the gap before that rounding is not far below the goal. */
 static int hinge_close(struct hinge *h, enum gy_glm_why *why, struct gy_error *err)
 {
     struct gy_glm_run *const run = h->nw.run;

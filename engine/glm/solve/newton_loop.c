@@ -14,7 +14,8 @@
 
 #define LOOP_HALVINGS 30
 #define LOOP_CG_STEPS 250
-#define LOOP_EXACT 1e-10 /* of the residual, squared, is left when the system is solved to the end */
+/* part of the squared residual that is left when the system is solved to the end */
+#define LOOP_EXACT 1e-10
 
 /* How small the residual of a step becomes, squared, as a share: the square root of how far the gap
  * has come, but no better than the goal needs. */

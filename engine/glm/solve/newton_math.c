@@ -19,10 +19,12 @@ typedef int64_t nw_bits __attribute__((vector_size(32)));
 
 /* ---- logistic loss ---- */
 
-/* exp(x) for x in [-700, 0]: 2^k exp(r), |r| <= log(2) / 2, by its series to r^11 (the rest is below 1e-14). */
+/* exp(x) for x in [-700, 0]: 2^k exp(r) with |r| <= log(2) / 2. exp(r) is its series to r^11 (the
+ * rest is below 1e-14). */
 NW_INLINE void nw_exp(const nw_vec *in, nw_vec *out)
 {
-    const nw_vec big = NW_SPLAT(6755399441055744.0), x = *in; /* 1.5 2^52: a sum with it holds a rounded integer in its low bits */
+    /* 1.5 2^52: a sum with it holds a rounded integer in its low bits */
+    const nw_vec big = NW_SPLAT(6755399441055744.0), x = *in;
     const nw_vec shifted = x * NW_SPLAT(1.4426950408889634) + big, k = shifted - big;
     const nw_vec r = (x - k * NW_SPLAT(0.693147180369123816490)) - k * NW_SPLAT(1.90821492927058770002e-10);
     static const double term[] = { 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1 };
@@ -43,9 +45,10 @@ GY_INT void gy_nw_exp(double *x, size_t count)
     }
 }
 
-/* Coefficients and curvatures of a block padded to whole vectors. The sum of log(1 + e) is the logarithm of a product, at most 2^64 a lane. The product less 1
- * is kept: p + e + p e has no term below 0, so the sum is exact where it is far below 1 too. under: the sums of max(0, -m); beyond: the products less 1; both
- * of y <= 0 and of y > 0. */
+/* Coefficients and curvatures of a block padded to whole vectors. The sum of log(1 + e) is the
+ * logarithm of a product, at most 2^64 a lane. The product less 1 is kept: p + e + p e has no term
+ * below 0, so the sum stays exact far below 1. under: the sums of max(0, -m). beyond: the products
+ * less 1. Both have one value for y <= 0 and one for y > 0. */
 NW_INLINE void nw_logistic_rows(struct gy_nw_block *block, double under[2], double beyond[2])
 {
     const nw_vec zero = NW_SPLAT(0.0), one = NW_SPLAT(1.0), least = NW_SPLAT(-700.0);

@@ -165,7 +165,8 @@ static void nw_matrix_reduce(void *job, int64_t tile, int thread)
 
 static int nw_matrix_slots(size_t room) { return room <= 1 << 16 ? GY_NW_SLOTS : room <= 1 << 20 ? 8 : 4; }
 
-/* Fewer where they would be emptied too often: of so many rows with a curvature, NW_FILLED products are worth one number of a slot. */
+/* The number of slots; fewer where they would be emptied too often. NW_FILLED products of rows with
+ * a curvature are worth one number of a slot. */
 static int nw_matrix_filled(const struct gy_nw *nw, double rows, size_t room)
 {
     const double per = (double)nw->run->feed->entries / (double)(nw->rows > 0 ? nw->rows : 1), filled = 0.5 * rows * per * per / (NW_FILLED * (double)room);

@@ -8,7 +8,8 @@
 #include "engine/job/peers.h"
 
 #define NW_CHUNK 4096 /* columns that are added up as one tile */
-#define NW_WIRE_LEAST 4096 /* numbers that ranks sum at once: matrices, and a softmax model's weights, are longer than the features */
+/* numbers that ranks sum at once; matrices and the weights of a softmax model are longer */
+#define NW_WIRE_LEAST 4096
 
 struct nw_pass {
     struct gy_nw_view view;
@@ -146,7 +147,8 @@ static void nw_reduce_tile(void *job, int64_t tile, int thread)
     }
 }
 
-/* The same from the columns: out_j = sum over column j of t_i x_ij, of a product or of the pulls. */
+/* The same from the columns: out_j = sum over column j of t_i x_ij. t belongs to a product or to
+ * the pulls. */
 GY_INT double gy_nw_column(const struct gy_nw *nw, size_t j, const float *t)
 {
     const struct gy_nw_columns *const columns = nw->columns;

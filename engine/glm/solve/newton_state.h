@@ -94,9 +94,9 @@ struct gy_nw_change {
     double shift;   /* less this times c */
 };
 GY_INT int gy_nw_changed(struct gy_nw *nw, const float *w, const struct gy_nw_change *change, double *u, struct gy_nw_sums *sums, struct gy_error *err);
-/* A run that begins at 0 on a resident feed begins on every 512th, 64th, 8th row, where these are at
- * least GY_NW_ROWS_PER_DIM for each weight: what few rows know is found at a fraction of a pass.
- * begun: it does not begin at 0, on this rank. Collective. */
+/* A run that begins at 0 on a resident feed first trains on every 512th, 64th, 8th row. Each sample
+ * must have at least GY_NW_ROWS_PER_DIM rows for each weight. It finds what few rows tell at a
+ * fraction of a pass. begun: this rank does not begin at 0. Collective. */
 #define GY_NW_ROWS_PER_DIM 8
 typedef int gy_nw_sample(void *user, int step, struct gy_error *err);
 GY_INT int gy_nw_samples(struct gy_nw *nw, int begun, gy_nw_sample *sample, void *user,
@@ -215,6 +215,7 @@ static inline int gy_nw_has_begun(const float *w, size_t dims)
         j++;
     return j < dims;
 }
-static inline size_t gy_nw_row_at(size_t row, size_t count) { return row * (2 * count - row - 1) / 2; } /* + column: place in the triangle */
+/* Place of a row in the triangle; add the column. */
+static inline size_t gy_nw_row_at(size_t row, size_t count) { return row * (2 * count - row - 1) / 2; }
 
 #endif

@@ -6,7 +6,8 @@
 #include "engine/job/peers.h"
 
 #define NW_PATIENCE 20     /* steps in which P or the gap must have become less: */
-#define NW_SLOW 0.1        /* P by this part, where steps are not solved to the end, else by a tenth of the goal; the gap by half */
+/* P by this part; where steps are not solved to the end, by a tenth of the goal; the gap by half */
+#define NW_SLOW 0.1
 #define NW_FLOAT 0x1p-24   /* half the distance of two floats from 1 */
 #define NW_DOUBLE 1e-12    /* of P: what sums of its terms may owe to doubles */
 

@@ -43,11 +43,15 @@
 #include "engine/base/clock.h"
 #include "engine/glm/stop.h"
 
-#define SDCA_RESTART 1.5         /* gap over that of the pass before, from where on the centre stops running ahead */
+/* gap over that of the pass before, from which on the centre stops running ahead */
+#define SDCA_RESTART 1.5
 #define SDCA_GROWN 4.0           /* gap over the best one, from where on the guard steps in */
-#define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
-#define SDCA_TURN 75             /* passes that have brought nothing, from where on they go on without kappa, or with it again */
-#define SDCA_LOOK 25             /* passes from one certificate to the next, at most, where a gap or a target was asked for */
+/* certified gap over its estimate, from which on u is made anew */
+#define SDCA_DRIFTED 8.0
+/* passes without progress, after which they go on without kappa, or with it again */
+#define SDCA_TURN 75
+/* most passes from one certificate to the next, where a gap or a target was asked for */
+#define SDCA_LOOK 25
 
 static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
 {
@@ -100,7 +104,8 @@ static int sdca_is_due(const struct gy_sdca *s, const struct sdca_watch *watch)
     return stop->validation > 0 || (stop->gap > 0 && !watch->cold && sdca_estimate(s, watch) <= stop->gap * watch->scale);
 }
 
-/* The weights as they are now go to run->w, the dual numbers to s->dual, and what they are worth to run->result. */
+/* Writes the present weights to run->w, the dual variables to s->dual, and their certificate to
+ * run->result. */
 static int sdca_certify(struct gy_sdca *s, struct sdca_watch *watch, int primal_only, struct gy_error *err)
 {
     struct gy_glm_run *const run = s->run;
@@ -114,7 +119,8 @@ static int sdca_certify(struct gy_sdca *s, struct sdca_watch *watch, int primal_
     return GY_OK;
 }
 
-/* u is made afresh from the dual numbers. Its weights take the place of the certified ones where they are better. */
+/* Makes u anew from the dual variables. Its weights replace the certified ones where they are
+ * better. */
 static int sdca_mend(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
 {
     struct gy_glm_run *const run = s->run;
@@ -244,7 +250,8 @@ static void sdca_back(struct gy_sdca *s)
     gy_glm_levels_begin(&s->ranks, s->u);
 }
 
-/* Whether the passes have made it worse, and then goes back. A pass sums gaps as of the visits; the first one of a cold run says nothing. */
+/* Whether the passes have made the point worse; then it goes back. A pass sums gaps as of the
+ * visits. The first pass of a cold run says nothing. */
 static int sdca_guard(struct gy_sdca *s, struct sdca_watch *watch, int guarded)
 {
     if (watch->cold)
@@ -262,7 +269,8 @@ static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, in
 {
     struct sdca_estimate *const e = &s->estimate;
     const int late = gy_glm_is_late(&s->run->stop, watch->began);
-    double sums[5] = { e->gap, e->start, e->square, *guarded, late }; /* of one mind, whatever each has seen */
+    /* summed, so that all ranks decide alike */
+    double sums[5] = { e->gap, e->start, e->square, *guarded, late };
     GY_TRY(gy_glm_sum(s->run, sums, 5, err));
     s->estimate.gap = sums[0];
     *guarded = sums[3] > 0;
@@ -274,7 +282,8 @@ static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, in
     return gy_sdca_measure(s, err);
 }
 
-/* Passes until ranks have met; *unsettled: the guard has gone back, and the next pass must show what the point is worth. */
+/* Passes until ranks have met. *unsettled: the guard has gone back, and the next pass must show the
+ * worth of the point. */
 static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *unsettled, struct gy_error *err)
 {
     const int first = s->first, risky = sdca_may_diverge(s);

@@ -3,27 +3,33 @@
  * point of its own problem, and those points slower towards the best of all. Both are balanced
  * where the gap that is left inside, summed by the pass, is about CENTRE_BALANCE times kappa / 2 |w
  * - centre|^2, which is what the centre still lacks. So kappa is moved towards that by steps.
- * Between ranks a pass sums but a part of that gap: each rank's dual numbers agree with its own copy
- * of the weights. The rest falls slowly where kappa is small, so the balance is another one. The
- * centre runs ahead by the momentum that belongs to kappa for strongly convex functions; between
- * ranks, whose points are rough, not where the weights turn back from it (O'Donoghue and Candes,
- * "Adaptive restart for accelerated gradient schemes", 2015). */
+ * Between ranks a pass sums only a part of that gap: each rank's dual variables agree with its own
+ * copy of the weights. The rest falls slowly where kappa is small, so the balance is another one.
+ * The centre runs ahead by the momentum that belongs to kappa for strongly convex functions. Points
+ * of several ranks are rough. There it does not run ahead where the weights turn back from it.
+ * (O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015.) */
 #include "engine/glm/solve/sdca_state.h"
 
 #define CENTRE_TILE 4096
 #define CENTRE_BALANCE 15.0
-#define CENTRE_HIDDEN 3.0   /* the gap at the weights over what the pass summed, from where on ranks hide it */
+/* the gap at the weights over the gap summed by the pass, from which on ranks hide it */
+#define CENTRE_HIDDEN 3.0
 #define CENTRE_BALANCE_HIDDEN 0.7
-#define CENTRE_SAMPLE 8     /* every so-many-th row tells the gap at the weights, of more rows than */
+/* every this-many-th row gives the gap at the weights, where there are more rows than the next
+ * number */
+#define CENTRE_SAMPLE 8
 #define CENTRE_SAMPLED 8192
 #define CENTRE_STEP 2.0     /* most that kappa changes by */
-#define CENTRE_DOWN_RANKS 0.7 /* least factor between ranks: what a smaller one has spoilt, they take long to mend */
+/* least factor between ranks: they take long to repair what a smaller one has spoilt */
+#define CENTRE_DOWN_RANKS 0.7
 #define CENTRE_LEAST 0.02   /* kappa / l2 */
 #define CENTRE_MOST 4096.0
-#define CENTRE_FIRST 0.25   /* kappa / l2 at first, over the mean |x|^2 / l2 times the loss's curvature */
+/* kappa / l2 at first, over the mean |x|^2 / l2 times the loss's curvature */
+#define CENTRE_FIRST 0.25
 #define CENTRE_HINGE 1.2    /* kappa of the hinge loss at first, over sqrt(l2 mean |x|^2) */
 #define CENTRE_HINGE_STEP 1.21 /* most that it changes by */
-#define CENTRE_SHRINKS 0.6  /* what is aimed at: how the centre's steps shrink, over how they would were each pass exact; as measured */
+/* the goal: the rate at which the centre's steps shrink, over that of exact passes; as measured */
+#define CENTRE_SHRINKS 0.6
 
 struct centre_job {
     struct gy_sdca *s;
@@ -135,8 +141,9 @@ static void centre_follow_tile(void *job, int64_t tile, int thread)
     }
 }
 
-/* Gaps inside go down too slowly, with the hinge loss, for a balance with them. But where passes were exact, the centre's steps would shrink by
- * kappa / (l2 + kappa) or more: steps that shrink nearly so slowly want less kappa, steps that do not shrink, for passes are rough, more. */
+/* With the hinge loss the inner gaps fall too slowly to balance with them. With exact passes the
+ * centre's steps would shrink by kappa / (l2 + kappa) or more. Steps that shrink nearly so slowly
+ * want less kappa. Steps that do not shrink, because passes are rough, want more. */
 static double centre_hinge(struct gy_sdca *s)
 {
     const double l2 = s->run->problem->l2;

@@ -21,7 +21,8 @@
 #define SDCA_STEPS 20           /* most of Newton's method */
 #define SDCA_MARGIN 1.1         /* sigma over what was measured */
 
-/* Tiles of a window, one a thread. Of few rows by this thread alone: others would wake for longer than they work. The bits are the same. */
+/* Runs the tiles of a window, one for each thread. This thread alone takes few rows: others would
+ * wake for longer than they work. The bits are the same. */
 static void sdca_run(struct gy_sdca *s, gy_tile_fn fn, int64_t tiles)
 {
     if (s->window.count >= SDCA_ROWS_SHARED)
@@ -264,7 +265,8 @@ static void sdca_meet_threads(struct gy_sdca *s)
 
 /* ---- a pass ---- */
 
-/* Ranges of about SDCA_RANGE rows, a multiple of the threads' number, so that all have equal work. */
+/* Cuts ranges of about SDCA_RANGE rows. Their number is a multiple of the threads', so all threads
+ * have equal work. */
 static void sdca_cut(struct gy_sdca *s)
 {
     const int64_t ranges = gy_min64(s->window.most_ranges, gy_ceil_div(gy_ceil_div(s->window.count, SDCA_RANGE), s->threads.fan) * s->threads.fan);
@@ -326,7 +328,8 @@ static int sdca_visit(struct gy_sdca *s, struct gy_error *err)
         const int64_t since = s->visited;
         sdca_run(s, sdca_visit_tile, s->threads.fan);
         s->visited = before + s->window.count * (s->window.slice + 1) / s->window.slices;
-        s->threads.unmet += s->visited - since; /* more than 0 after the last slice, however few rows there are */
+        /* above 0 after the last slice, for any number of rows */
+        s->threads.unmet += s->visited - since;
         if (s->threads.unmet >= s->threads.meet_every)
             sdca_meet_threads(s);
         sdca_average(s, s->visited, since);

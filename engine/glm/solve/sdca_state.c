@@ -7,14 +7,16 @@
 #include "engine/job/peers.h"
 
 #define SDCA_COLD_LOGIT (-40.0f) /* sigmoid 4e-18 */
-#define SDCA_MEET_COST 16        /* threads meet when they have worked so many times longer than a meeting lasts */
+/* threads meet after working this many times longer than a meeting lasts */
+#define SDCA_MEET_COST 16
 #define SDCA_COPY 16384          /* rows whose dual numbers are copied together */
 
 /* ---- weights ---- */
 
 GY_INT float gy_sdca_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->prox.kappa)); }
 
-/* The u of the weights that are given out: of the hinge loss, and where windows come one after another, its mean over a pass. */
+/* The u of the weights that are returned. For the hinge loss, and where windows come one after
+ * another, it is the mean over a pass. */
 static const float *sdca_u(const struct gy_sdca *s) { return s->mean && !s->first ? s->mean : s->u; }
 
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
@@ -71,7 +73,8 @@ GY_INT void gy_sdca_duals(struct gy_sdca *s, int take)
 
 /* ---- room ---- */
 
-/* Rows between two meetings: a meeting reads and writes all replicas, about half a nanosecond an element; a row is 50 ns and one for each entry. */
+/* Rows between two meetings. A meeting reads and writes all replicas, about half a nanosecond an
+ * element. A row takes 50 ns, and 1 ns for each entry. */
 static int64_t sdca_meet_rows(const struct gy_sdca *s)
 {
     const struct gy_glm_feed *const feed = s->run->feed;

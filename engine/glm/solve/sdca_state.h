@@ -32,24 +32,28 @@ struct sdca_sums {
     double start, square;
 };
 
-/* Threads, the lower level: who works beside each other, and how much each step is damped for it. */
+/* Threads, the lower level: how many work in parallel, and how much each step is damped for it. */
 struct sdca_threads {
     int fan;                 /* how many */
     double sigma;
     double floor;            /* least sigma that the guard allows */
     int fixed;               /* sigma stays as it is, whatever is measured */
-    float *replica;          /* [fan][pitch], between meetings equal to u; NULL: one thread moves u itself */
-    int stale;               /* u has been changed by others than threads: replicas are not equal to it */
+    /* [fan][pitch], equal to u between meetings; NULL: one thread moves u itself */
+    float *replica;
+    /* u was changed outside the threads, so replicas differ from it */
+    int stale;
     int64_t unmet;           /* rows since threads met last */
     int64_t meet_every;
-    double *gaps;            /* [fan], SDCA_APART from one to the next: about the sum of the rows' gaps */
+    /* [fan], SDCA_APART from one to the next: about the sum of the rows' gaps */
+    double *gaps;
 };
 
 /* The proximal term, kappa / 2 |w - centre|^2 (sdca_centre.c). */
 struct sdca_proximal {
     int plain;               /* kappa stays 0 */
     int rest;                /* kappa is 0 until passes without it bring nothing either */
-    double kappa, first_kappa; /* first_kappa: what it becomes after the first pass, where that went without */
+    /* first_kappa: kappa after a first pass without it */
+    double kappa, first_kappa;
     float *centre, *before;  /* [pitch]; before: the weights when the centre was moved last */
     double move;             /* the term after the pass */
     int turned;              /* ranks' weights have gone back against the way from those before */
@@ -59,7 +63,8 @@ struct sdca_proximal {
 /* What a pass sums; of all ranks once they have met. */
 struct sdca_estimate {
     double gap;              /* the rows' gaps, each as of the time of its visit */
-    double inside;           /* those at the weights after the pass, where ranks hide them from gap; else 0 */
+    /* the rows' gaps at the weights after the pass, where ranks hide them from gap; else 0 */
+    double inside;
     double start, square;    /* first pass: P(0), sum of c |x|^2 */
 };
 
@@ -73,7 +78,8 @@ struct sdca_window {
     uint32_t *deal, *order;  /* rows in random order: by range, and by thread */
     int64_t ranges, most_ranges;
     int64_t *dealt;          /* [ranges] rows of each that count; -1: not known */
-    int64_t *part;           /* [fan + 1][ranges] of deal: where each thread's rows of a range begin */
+    /* [fan + 1][ranges] of deal: where each thread's rows of a range begin */
+    int64_t *part;
     int64_t *begin;          /* [fan + 1] of order */
     int take;
     int slice, slices;
@@ -92,10 +98,12 @@ struct gy_sdca {
     struct sdca_window window;
     int64_t dim, pitch;      /* of the vector, bias included; floats from replica to replica */
     float *u;                /* [pitch] this rank's */
-    float *mean;             /* [pitch] of u over the last pass, where its last value is too rough; else NULL */
+    /* [pitch] the mean of u over the last pass, where its last value is too rough; else NULL */
+    float *mean;
     float share;             /* of the pass, that u now counts for in mean */
     float *dual;             /* [rows] */
-    float *norm;             /* [rows] |x|^2 as soon as it is known, else -1; NULL: the feed is resident */
+    /* [rows] |x|^2 once it is known, else -1; NULL: the feed is resident */
+    float *norm;
     float *dual_kept, *u_kept; /* what the guard goes back to; NULL: sigma is always safe */
     struct gy_rows *view;    /* [views] of a resident feed; NULL: it is not */
     int64_t *view_at;        /* [views] rows before it */
@@ -123,7 +131,8 @@ GY_INT float gy_sdca_soft(const struct gy_sdca *s);
 static inline float gy_sdca_shrink(float u, float soft) { return u > soft ? u - soft : u < -soft ? u + soft : soft > 0 ? 0 : u; }
 /* The weights that u stands for. */
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w);
-/* u was changed by others than a pass: its mean over the pass before is nothing any more, it becomes u itself. */
+/* Called after u was changed outside a pass. The mean over the pass before is void; it becomes u
+ * itself. */
 GY_INT void gy_sdca_means(struct gy_sdca *s);
 /* u of the vector that the duals give: 1 / l2 sum of coefficient x. */
 GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector);
@@ -136,7 +145,8 @@ GY_INT int gy_sdca_from_duals(struct gy_sdca *s, struct gy_error *err);
 GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows);
 /* After a pass and the ranks' meeting: move, inside. Collective. */
 GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err);
-/* Before the next pass: kappa follows what was measured, if that says something, the centre the weights; ahead: it may run ahead of them. */
+/* Called before the next pass. The centre follows the weights. measured: kappa follows what was
+ * measured. ahead: the centre may run ahead of the weights. */
 GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead);
 
 /* ---- sdca_pass.c ---- */

@@ -22,7 +22,8 @@ struct soft {
     double *slot, *loss;    /* [slots][all], [slots][2]: loss, rows of no class */
     double *scratch;        /* [threads][count] */
     double *u;              /* [all] pull of the point last visited */
-    double *own;            /* [all] sums of each class's own rows; with a bias that is not penalised */
+    /* [all] sums of each class's own rows; only with a bias that is not penalised */
+    double *own;
     double sum;             /* of losses at the point last visited */
 };
 
@@ -34,7 +35,8 @@ struct soft_pass {
     struct gy_nw_view view;
     struct soft *soft;
     const float *w;
-    enum soft_what what;    /* a visit, the product of the curvature with w, the sums of rows by classes */
+    /* a visit, the product of the curvature with w, or the sums of rows by classes */
+    enum soft_what what;
     double *out;
 };
 
@@ -78,11 +80,13 @@ static double soft_weight(const struct soft *soft, const struct gy_rows *rows, i
     return y < 0 ? own : own * (double)soft->classes->factor[y];
 }
 
-/* Loss of scores z, which become what they pull by: the row's class less the probabilities, times c. */
+/* The loss of scores z. z becomes the coefficients: the row's class less the probabilities, times
+ * c. */
 static double soft_visit_row(const struct soft *soft, double *z, int y, double c, float *probability)
 {
     int top = 0;
-    double beside = 0; /* the largest term's others: 1 + beside would lose them where the row is right */
+    /* the sum of all but the largest term; 1 + beside would lose it where the row is right */
+    double beside = 0;
     for (int k = 1; k < soft->count; k++)
         top = z[k] > z[top] ? k : top;
     const double most = z[top], lost = most - z[y];
@@ -107,8 +111,9 @@ static int soft_top(const struct soft *soft, const float *probability)
     return top;
 }
 
-/* Scores of a direction become what the curvature makes of them. They are taken from that of the likeliest class, whose probability may be 1 but for what
- * floats round off. */
+/* Turns the scores of a direction into their product with the curvature. It subtracts the score of
+ * the likeliest class first: the probability of that class may be 1 but for the rounding of
+ * floats. */
 static void soft_product_row(const struct soft *soft, double *z, double c, const float *probability)
 {
     const double from = z[soft_top(soft, probability)];
@@ -219,7 +224,8 @@ static int soft_diagonal(struct soft *soft, struct gy_error *err)
 
 /* ---- certificate ---- */
 
-/* The share of the way to the distribution q that the probabilities go. Class k has own[k] rows, and probabilities that add up to own[k] - pull[k]. */
+/* The share of the way to the distribution q that the probabilities go. Class k has own[k] rows;
+ * its probabilities add up to own[k] - pull[k]. */
 static double soft_share(const double *own, const double *pull, int count, double *q)
 {
     double share = 0, total = 0;
@@ -235,8 +241,9 @@ static double soft_share(const double *own, const double *pull, int count, doubl
     return share;
 }
 
-/* The dual function where the bias is not penalised: entropies, which are concave, less |sum of c (y - p) x'|^2 / (2 l2). Those of the rows' own
- * probabilities are the losses and the pull's product with w. */
+/* The dual function where the bias is not penalised: concave entropies less |sum of c (y - p) x'|^2
+ * / (2 l2). The entropies of the rows' own probabilities come from the losses and the product of
+ * pull and w. */
 static double soft_free_dual(const struct soft *soft)
 {
     const size_t count = (size_t)soft->count, first = soft->penalised;

@@ -12,9 +12,11 @@ struct gy_glm_classes {
     int count;
 };
 
-/* c_i is the row's weight times its class's factor. Of run: w: [count][features + (bias != 0)], where it begins and what it finds, current whenever progress or
- * validate is called; its problem's l2 (above 0), bias (penalised) and nothing else, feed, pool, job, stop, first_epoch. Keeps count floats a row. Leaves
- * run->result, epochs, why. */
+/* Trains all classes as one softmax. c_i is the row's weight times its class's factor. It uses of
+ * run: feed, pool, job, stop, first_epoch, and of the problem l2 (above 0) and bias (penalised).
+ * run->w [count][features + (bias != 0)] is the start and the result; it is current whenever
+ * progress or validate is called. It keeps count floats a row, and sets run->result, epochs and
+ * why. */
 GY_INT int gy_glm_softmax(struct gy_glm_run *run, const struct gy_glm_classes *classes, struct gy_error *err);
 
 #endif
