@@ -147,6 +147,7 @@ striker=$!
 expect 0 back '--workers 3 --servers 2 --elastic 3:5' 12000 async
 struck
 says "$out" '"lost_workers":4,"joined_workers":4,"gradients_of_joined":[1-9]'
+[ "$(grep -c 'rank [0-9]* .* has ended.*; the other workers go on' "$err")" -ge 4 ] || bad 'a lost worker was not named'
 there "$TMP/back/checkpoint-12000.safetensors"
 "$GYRE" eval "$TMP/back/checkpoint-12000.safetensors" "$TMP/data/test" >"$TMP/eval" 2>&1
 says "$TMP/eval" 'top'

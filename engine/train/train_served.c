@@ -212,12 +212,11 @@ GY_INT void gy_train_served_warn(const struct gy_train_served *t, int leads)
 {
     int takes;
     char then[64] = "";
-    for (const char *text; (text = t->calls->lost(t->net->config.job, &takes));) {
+    for (const char *text; leads && (text = t->calls->lost(t->net->config.job, &takes));) {
         if (takes > 0)
             snprintf(then, sizeof then, ", an update takes %d gradient%s", takes,
                      takes > 1 ? "s" : "");
-        if (leads)
-            gy_log_write(gy_engine_log(t->net), GY_LOG_WARN, "%s; the other workers go on%s", text,
-                         then);
+        gy_log_write(gy_engine_log(t->net), GY_LOG_WARN, "%s; the other workers go on%s", text,
+                     then);
     }
 }

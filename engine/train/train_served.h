@@ -17,7 +17,8 @@ struct gy_train_served {
 GY_INT void gy_train_served_open(struct gy_train_served *t, struct gyre_net *net);
 GY_INT void gy_train_served_close(struct gy_train_served *t);
 GY_INT int gy_train_served_serves(const struct gy_train_served *t); /* this rank is a server */
-/* Names workers that were lost, in the log of who leads. */
+/* Names workers that were lost, each once, in the log of who leads. One that begins to lead names
+ * all that are gone: the leader may have been lost before it named another. */
 GY_INT void gy_train_served_warn(const struct gy_train_served *t, int leads);
 GY_INT int gy_train_served_leads(const struct gy_train_served *t); /* does this worker by now? */
 /* a step need not be of all workers */
