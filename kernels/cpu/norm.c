@@ -5,7 +5,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 
-#define NORM_PART_FLOATS 32768 /* floats of one tensor in a part; three tensors fill a second cache */
+#define NORM_PART_FLOATS 32768 /* floats of a tensor in a part: three tensors fill a second cache */
 #define NORM_STREAM 33554432   /* bytes of a tensor that no cache keeps until the next op */
 #define NORM_COEFFICIENTS 3    /* of a channel's dx */
 #define NORM_CHANNELS 64       /* channels that join their parts in one tile */

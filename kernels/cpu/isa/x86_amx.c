@@ -13,10 +13,10 @@
 #if defined(__x86_64__)
 
 #define AMX_ATTR __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
-#define AMX_EDGE 16                                   /* most rows of a tile; most pairs or floats in one */
+#define AMX_EDGE 16                                   /* most rows of a tile, pairs of a row */
 #define AMX_ROW ((int64_t)(AMX_EDGE * sizeof(float))) /* bytes */
-#define AMX_BLOCK (2 * AMX_EDGE)                      /* rows, and columns, whose sums tiles hold at a time */
-#define AMX_OUTER 4                                   /* tiles of sums side by side in an outer product */
+#define AMX_BLOCK (2 * AMX_EDGE)                      /* rows, columns of the sums in tiles */
+#define AMX_OUTER 4                                   /* tiles of sums side by side in outer */
 
 /* Tile instructions do not tell the compiler which memory they read. This orders writes: all to *p
  * and to memory that others see come before it or after it, as written. */
