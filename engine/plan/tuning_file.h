@@ -23,7 +23,7 @@ struct gy_tuned_row {
 struct gy_tuned {
     struct gy_alloc alloc;
     const struct gy_backend *backend;
-    const char *machine, *set; /* this process's: which rows hold; machine NULL: any with this set */
+    const char *machine, *set; /* of this process's rows; machine NULL: of any with this set */
     char *text;
     size_t text_bytes;
     struct gy_tuned_row *rows;
