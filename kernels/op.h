@@ -72,9 +72,9 @@
  * LAMB: W DW M V SUMS [EMA] -> W M V SUMS EMA: w -= lr |w| / |u| u, u = AdamW's step of rate 1 +
  *     decay w; SUMS get w^2, u^2.
  * The engine does these, between processes and shards; a device never does:
- * BUCKET: DW -> DW: these gradients are complete; their allreduce begins. AWAIT: DW -> DW: waits
- *     until the sums are there.
- * SHARE_STATS: STATS -> STATS: those of all processes' samples. SHARE_SUMS: SUMS -> SUMS: mean.
+ * BUCKET: DW -> DW: these gradients are complete; their sums over shards and processes begin.
+ * AWAIT: DW -> DW: waits until the sums are there.
+ * SHARE_STATS: STATS -> STATS: of all processes' samples. SHARE_SUMS: SUMS -> SUMS: their mean.
  * SEND: X -> -: to a reader's stage. RECV: - -> Y: from the maker's stage.
  * PASS: X -> Y: X to one process, Y from another. SPLIT: X [RES] -> Y [RES]: a split layer's
  *     columns. engine/plan/split.h has both.

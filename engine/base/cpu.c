@@ -64,11 +64,11 @@ GY_INT unsigned gy_cpu_bits(void)
 #elif defined(__powerpc64__)
 GY_INT unsigned gy_cpu_bits(void)
 {
-    const unsigned long has_vsx = 0x00000080, arch_2_07 = 0x80000000, mma = 0x00060000; /* 3.1 */
+    const unsigned long has_vsx = 0x00000080, arch_2_07 = 0x80000000, mma = 0x00060000;
     unsigned bits = 0;
     if ((getauxval(AT_HWCAP) & has_vsx) && (getauxval(AT_HWCAP2) & arch_2_07))
         bits |= GY_CPU_VSX;
-    if (bits && (getauxval(AT_HWCAP2) & mma) == mma)
+    if (bits && (getauxval(AT_HWCAP2) & mma) == mma) /* and ISA 3.1 */
         bits |= GY_CPU_MMA;
     return bits;
 }

@@ -74,7 +74,7 @@ GY_INT void gy_mem_large_pages(void *ptr, size_t bytes)
 }
 #endif
 
-/* Uncleared memory. large: begins at a large page, and has whole ones unless half is wasted. */
+/* Uncleared memory. large: begins at a large page; has whole ones unless over half is wasted. */
 static int mem_take(struct gy_large *memory, const struct gy_alloc *alloc, size_t bytes, int large)
 {
     const int pages = large && bytes >= MEM_LARGE_PAGE / 2 && bytes < SIZE_MAX / 2;

@@ -13,7 +13,7 @@ static const struct memory_words memory_versions[] = {
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ", "total_active_file " },
 };
 
-/* The number at the begin of a line that starts with name, which may be "". UINT64_MAX: none. */
+/* The number behind `name`, which begins a line and may be "". UINT64_MAX: there is none. */
 static uint64_t memory_number(const char *path, const char *name)
 {
     char line[256];

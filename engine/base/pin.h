@@ -20,7 +20,7 @@ GY_INT int gy_pin_allowed(struct gy_pin_set *set);
 GY_INT int gy_pin_choose(int how, int threads, int *processor, const char **why);
 /* Its parts. root: the system's folder of processors; order [room]; *cores: how many come first. */
 GY_INT int gy_pin_order(const char *root, const struct gy_pin_set *allowed, int *order, int room, int *cores);
-GY_INT int gy_pin_list_first(const char *list, const struct gy_pin_set *allowed); /* least, or -1 */
+GY_INT int gy_pin_list_first(const char *list, const struct gy_pin_set *allowed); /* of "0-3,8" */
 GY_INT int gy_pin_quota_limits(const char *text); /* cpu.max; "max 100000" does not */
 
 /* Binds the calling thread, and those that it starts later. -1: the system refuses. */

@@ -82,7 +82,7 @@ GY_INT float gy_rng_normal(uint64_t seed, uint32_t stream, uint64_t step, uint64
     return four[0];
 }
 
-/* A four-round Feistel network on an even number of bits that hold count; larger images go on. */
+/* A four-round Feistel network on an even number of bits. Images from count on are mapped again. */
 GY_INT int64_t gy_rng_permute(uint64_t seed, uint32_t stream, uint64_t step, int64_t count, int64_t index)
 {
     int half = 1;

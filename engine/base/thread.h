@@ -20,12 +20,12 @@ GY_INT int gy_pool_open(struct gy_pool **out, const struct gy_alloc *alloc, int 
  * says why. ON binds workers; AUTO moves one that meets another. The caller is never bound. */
 GY_INT int gy_pool_open_compute(struct gy_pool **out, const struct gy_alloc *alloc, int threads, int how, const char **why,
                                 struct gy_error *err);
-GY_INT int gy_pool_running(const struct gy_pool *pool); /* with the caller */
+GY_INT int gy_pool_running(const struct gy_pool *pool); /* threads there are, with the caller */
 GY_INT int gy_pool_is_pinned(const struct gy_pool *pool);
 GY_INT void gy_pool_close(struct gy_pool *pool); /* NULL is fine */
 GY_INT int gy_pool_threads(const struct gy_pool *pool);
 /* Runs fn for each tile; returns when all are done. Not reentrant, one caller, no allocation. */
 GY_INT void gy_pool_run(struct gy_pool *pool, gy_tile_fn fn, void *job, int64_t tiles);
-GY_INT int gy_thread_count_available(void); /* in the process's affinity mask; >= 1 */
+GY_INT int gy_thread_count_available(void); /* processors in the affinity mask, at least 1 */
 
 #endif

@@ -53,7 +53,7 @@ GY_INT void gy_emit_set_act(const struct gy_emit *e, int node, struct gy_op *op)
 GY_INT void gy_emit_forward(struct gy_emit *e, int node); /* emit_forward.c */
 GY_INT struct gy_op gy_emit_input(const struct gy_emit *e, int node); /* emit_forward.c: no Y yet */
 GY_INT void gy_emit_backward(struct gy_emit *e, int node); /* emit_backward.c */
-GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end); /* recompute.c: segments */
-GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments); /* also */
+GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end); /* recompute.c: how many */
+GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments); /* sets cheap */
 
 #endif

@@ -52,7 +52,7 @@ GY_INT int gy_engine_run(struct gyre_net *net, int program)
     const struct gy_program *p = &net->plan.program[program];
     const int number = step_number(net, program);
     gy_peers_note(net->config.job, program, 0, net->micro);
-    const int meets = program == GY_UPDATE && gy_bridge_is(net); /* waits for ranks inside */
+    const int meets = program == GY_UPDATE && gy_bridge_is(net); /* waits for ranks: no replay */
     int status = meets ? GY_OK : net->backend->begin(net->backend_self, number, &net->uniform);
     if (status == 1)
         return GY_OK;
@@ -325,7 +325,7 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
     GY_TRY(gy_step_check_norms(net, batch->count));
     net->uniform.step = gy_parallel_counter(net);
     net->uniform.accumulate = add;
-    GY_TRY(gy_step_keep_state(net, net->parallel.shard > 0)); /* the same for each shard */
+    GY_TRY(gy_step_keep_state(net, net->parallel.shard > 0)); /* each shard begins with the same */
     GY_TRY(gy_engine_run(net, GY_FORWARD));
     const int early = net->pinned && !add && (late || net->parallel.ranks == 1);
     GY_TRY(gy_engine_checked(net, step_ask_results(net), "the forward pass"));

@@ -101,9 +101,9 @@ static int64_t graph_products(const struct gy_node *n)
 {
     if (n->layer != GY_LAYER_CONV && n->layer != GY_LAYER_LINEAR)
         return 0;
-    const struct gy_geom *g = &n->geom;
+    const struct gy_geom *g = &n->geom; /* a filter has at least 1 element */
     const int64_t outputs = (int64_t)g->p * g->q * g->k, filter = (int64_t)g->r * g->s * (g->c / g->groups);
-    return outputs > GY_MAX_PRODUCTS / filter ? GY_MAX_PRODUCTS + 1 : outputs * filter; /* >= 1 */
+    return outputs > GY_MAX_PRODUCTS / filter ? GY_MAX_PRODUCTS + 1 : outputs * filter;
 }
 
 static int graph_check_work(const struct gy_graph *graph, const char *source, struct gy_error *err)

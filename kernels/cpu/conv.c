@@ -511,12 +511,12 @@ static void conv_run_product(const struct gy_cpu *cpu, struct conv_job *job)
     gy_pool_run(cpu->pool, conv_tile, job, p->groups * p->strips * p->panel_groups);
 }
 
-/* Outputs beyond the caches go past them where they are written once, in whole cache lines. */
+/* Outputs beyond the caches bypass them if whole lines are written once, and no sums wait there. */
 static int conv_streams(const struct gy_product *p, const struct gy_op *op)
 {
     const int64_t bytes = p->half ? 2 : 4, row = p->out_pitch * bytes;
     const int whole = row % GY_CACHE_LINE == 0 && p->vec * bytes % GY_CACHE_LINE == 0;
-    const int again = !p->half && (p->depth > p->depth_block || p->taps > p->tap_block); /* sums */
+    const int again = !p->half && (p->depth > p->depth_block || p->taps > p->tap_block);
     const int changed = p->transposed ? (op->flags & GY_F_ADD_DX) != 0
                                       : op->tensor[GY_SCALE] >= 0 || op->tensor[GY_RES] >= 0 || op->act != GY_ACT_NONE;
     return whole && !changed && !again && p->n * p->h.out_size * p->w.out_size * row >= CONV_STREAM;

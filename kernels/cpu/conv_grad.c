@@ -28,7 +28,7 @@
 #define WGRAD_K_BLOCK 128      /* and rows of it */
 #define WGRAD_ROWS_FEW 64      /* blocks of no more rows are not cut for the sake of threads, */
 #define WGRAD_ITEMS_EACH 4     /* of which each wants so many blocks */
-#define WGRAD_MEETS 1024       /* dy rows that a multiple of it (floats) apart share a cache set; */
+#define WGRAD_MEETS 1024       /* dy rows a multiple of it apart, in floats, share a cache set; */
 #define WGRAD_COPY_DEPTH 256   /* with so many channels of x a copy without that pays, */
 #define WGRAD_COPY_STRIPS 4    /* and longer strips: 384 pixels instead of 96 */
 #define WGRAD_SHARES 4         /* the last panels of a strip that prefetch the next one */

@@ -298,7 +298,7 @@ static void ew_input_tile(void *arg, int64_t tile, int thread)
         return;
     }
     const int64_t done = plain ? ew_input_pieces(job, tile * sample, sample) / line : 0; /* rows */
-    for (int32_t h = (int32_t)done; h < g->h; h++) {
+    for (int32_t h = (int32_t)done; h < g->h; h++) { /* also a row that was done in part */
         const int64_t row = tile * sample + h * line;
         int32_t from = 0, to = 0;
         if (mix && mix[tile].partner != tile && h >= mix[tile].h0 && h < mix[tile].h1) {

@@ -82,7 +82,7 @@ static void product_cut_reduction(struct gy_product *p, const int32_t *block)
     const int64_t taps = (int64_t)p->h.taps * p->w.taps;
     p->taps = p->patch || p->odd ? gy_min64(taps, 1) : p->lines ? p->h.taps : taps;
     p->depth = p->patch ? (int64_t)p->r * p->s * p->red : p->lines ? (int64_t)p->w.taps * p->red : p->red;
-    p->depth = p->odd ? (p->depth * p->h.taps + 1) / 2 : p->depth; /* last pair */
+    p->depth = p->odd ? (p->depth * p->h.taps + 1) / 2 : p->depth;
     const int64_t cells = (gy_max64(p->w.grid - 1, 0) + p->odd) * p->w.in_step + p->w.taps;
     p->line_pitch = (cells * p->red * gy_product_cell(p) / (int64_t)sizeof(float) + 32) & ~(int64_t)15;
     p->depth_block = product_block(p->depth, slice);
@@ -288,7 +288,7 @@ GY_INT int64_t gy_product_lines_floats(const struct gy_product *p)
     return (rows * p->h.in_step + runs * gy_max64(product_lines_of(p, 1) - p->h.in_step, 0)) * p->line_pitch + 16;
 }
 
-/* One padded line: zeros, the image's row (NULL: none), zeros. */
+/* One padded line: zeros, the image's row (NULL: none), zeros; odd: also for the last pair. */
 static void product_line(const struct gy_product *p, const void *row, float *dst)
 {
     const int64_t cols = (p->w.grid - 1) * (int64_t)p->w.in_step + p->w.taps, red = p->red;

@@ -37,11 +37,11 @@ typedef void (*gy_gemm_fn)(const struct gy_gemm_tile *tile);
 
 /* dw[i * dw_pitch + c] = (0 or dw) + sum over pixels p: dy[at[p] * dy_pitch + i] * x[p][c]. */
 struct gy_outer_tile {
-    const float *x; /* [pixels][width of the kind], 0 beyond cols; x_pitch not 0: float rows, too */
-    int64_t x_pitch;
+    const float *x;      /* [pixels][width of the kind], zero beyond cols */
+    int64_t x_pitch;     /* not 0: x is rows of floats so far apart */
     const float *dy;     /* one row a pixel of the strip */
     int64_t dy_pitch;
-    const int32_t *at; /* [pixels + GY_OUTER_LOOKAHEAD]; the last ones prefetch; NULL: at[p] = p */
+    const int32_t *at;   /* [pixels + GY_OUTER_LOOKAHEAD], then any of the strip; NULL: at[p] = p */
     int64_t pixels;
     float *dw;
     int64_t dw_pitch, cols; /* cols: as above */
