@@ -248,10 +248,10 @@ GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch,
  * label, -1 without a label. Any pointer may be NULL. */
 GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank);
 
-/* Replays this batch and checks every tensor, forward and, except in mid-accumulation, backward. The
- * sentence names the first op and tensor that is not finite, and the sample. *sample is its index;
- * -1: a weight or a sum over samples. GYRE_OK: all are finite. GYRE_E_STATE: they are, up to where
- * a rank with a part of the net would hear from others. */
+/* Replays this batch and checks every tensor, forward and, except in mid-accumulation, backward.
+ * The sentence names the first op and tensor that is not finite, and the sample. *sample is its
+ * index; -1: a weight or a sum over samples. GYRE_OK: all are finite. GYRE_E_STATE: they are, up to
+ * where a rank with a part of the net would hear from others. */
 GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gyre_error *where);
 
 /* Writes when each of the last gyre_config.trace_events events ran: JSON for Chrome's trace viewer

@@ -13,12 +13,12 @@ static const struct gy_backend *device_cuda(void) { return gy_cuda_backend(); }
 
 GY_INT int gy_device_parse(const char *text, struct gy_device *out)
 {
-    static const struct { const char *name; int kind, number; /* a number follows: */ const char *mark; } names[] = {
+    static const struct { const char *name; int kind, number; const char *mark; } names[] = {
         { "cpu", GY_DEVICE_CPU, 0, NULL }, { "cuda", GY_DEVICE_CUDA, 0, "cuda:" }, { "emu", GY_DEVICE_EMU, 0, NULL },
         { "auto", GY_DEVICE_AUTO, 0, NULL }, { "sm_", GY_DEVICE_ARCH, 0, "sm_" },
     };
     for (size_t i = 0; i < GY_COUNT(names); i++) {
-        const size_t bytes = names[i].mark ? strlen(names[i].mark) : 0;
+        const size_t bytes = names[i].mark ? strlen(names[i].mark) : 0; /* a number follows mark */
         int64_t number = 0;
         if (names[i].kind != GY_DEVICE_ARCH && strcmp(text, names[i].name) == 0) {
             *out = (struct gy_device){ names[i].kind, 0 };

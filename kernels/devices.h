@@ -17,8 +17,8 @@ struct gy_device {
 
 /* "cpu", "cuda", "cuda:1", "emu", "auto", "sm_90". 0, or -1 when it is none of them. */
 GY_INT int gy_device_parse(const char *text, struct gy_device *out);
-/* Opens what a name says; config holds what is known already. use_env: knobs of the environment may be read. own: number of the GPU where the
- * name has none. auto: CUDA where it works, else the CPU. */
+/* Opens what a name says; config has what is known already. use_env: knobs may come from the
+ * environment. own: the GPU's number where the name has none. */
 GY_INT int gy_device_open_backend(const char *name, struct gy_backend_config *config, int use_env, int own, const struct gy_backend **backend,
                                   void **self, struct gy_error *err);
 

@@ -23,7 +23,7 @@
 
 #ifndef GY_GLM_FN /* kernels of a GPU give their own mark before they include this */
 #include "engine/base/base.h"
-#define GY_GLM_FN static inline __attribute__((unused)) /* in one file with all sources clang would name them */
+#define GY_GLM_FN static inline __attribute__((unused)) /* clang names unused ones */
 #define GY_GLM_HOST 1
 #endif
 

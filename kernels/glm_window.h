@@ -8,7 +8,7 @@
 #include <stdint.h>
 #endif
 
-#define GY_GLM_LONG 1024 /* a row of more entries is in the list of long ones, and has a block of threads instead of a warp */
+#define GY_GLM_LONG 1024 /* a longer row has a block of threads instead of a warp */
 
 /* A place 0: there is no such array. */
 struct gy_glm_window {

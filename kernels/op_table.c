@@ -94,7 +94,7 @@ GY_INT const char *gy_role_name(int role) { return op_role_names[role]; }
 GY_INT const struct gy_act_row *gy_act_row(int act) { return &op_acts[act]; }
 GY_INT size_t gy_dtype_bytes(int dtype) { return op_dtype_bytes[dtype]; }
 
-/* Convolutions are counted exactly; of the rest only an order of magnitude matters: one operation an element and filter cell. */
+/* Exact for convolutions; for others an order of magnitude: one an element and filter cell. */
 GY_INT int64_t gy_op_flops(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;

@@ -17,7 +17,7 @@ GY_INT double gy_clock_wall(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Days are counted from 1 March of year 0, in eras of 400 years (Hinnant, "chrono-compatible low-level date algorithms"). */
+/* Days from 1 March of year 0 (Hinnant, "chrono-compatible low-level date algorithms"). */
 GY_INT const char *gy_clock_date(double wall, char text[32])
 {
     const int64_t days = (int64_t)(wall / 86400) + 719468, era = days / 146097, of_era = days % 146097;

@@ -28,8 +28,8 @@ static int cpu_has_tiles(void)
            (product & 0xff) == 16 && (product >> 8 & 0xffff) == 64;
 }
 
-/* Linux keeps room for a program's tiles only after arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA); all threads have
- * the right then. To ask again is harmless. */
+/* Linux keeps room for tiles only after arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). All
+ * threads have the right then. It is harmless to ask again. */
 static int cpu_may_use_tiles(void)
 {
 #if defined(__linux__)
@@ -64,11 +64,11 @@ GY_INT unsigned gy_cpu_bits(void)
 #elif defined(__powerpc64__)
 GY_INT unsigned gy_cpu_bits(void)
 {
-    const unsigned long has_vsx = 0x00000080, arch_2_07 = 0x80000000, mma = 0x00060000; /* and ISA 3.1 */
+    const unsigned long has_vsx = 0x00000080, arch_2_07 = 0x80000000, mma = 0x00060000;
     unsigned bits = 0;
     if ((getauxval(AT_HWCAP) & has_vsx) && (getauxval(AT_HWCAP2) & arch_2_07))
         bits |= GY_CPU_VSX;
-    if (bits && (getauxval(AT_HWCAP2) & mma) == mma)
+    if (bits && (getauxval(AT_HWCAP2) & mma) == mma) /* and ISA 3.1 */
         bits |= GY_CPU_MMA;
     return bits;
 }
@@ -180,8 +180,8 @@ static size_t cpu_cache_system(int level)
     return 0;
 }
 
-/* Leaf 4 is Intel's, 0x8000001d AMD's: what one core sees. (AMD's leaf 0x80000006, on which sysconf builds, adds up the
- * third caches of a whole package.) */
+/* Leaf 4 is Intel's, 0x8000001d AMD's: what one core sees. (AMD's leaf 0x80000006, used by sysconf,
+ * sums the third caches of a whole package.) */
 #if defined(__x86_64__)
 static size_t cpu_cache_cpuid(unsigned leaf, int level)
 {

@@ -5,7 +5,7 @@
 #define GY_HALF_H
 #include "engine/base/base.h"
 
-/* bf16 is the upper half of a float; rounding is to nearest, ties to even, and keeps what is not a number. */
+/* bf16 is a float's upper half. Rounding is to nearest, ties to even, and keeps NaN. */
 static inline float gy_bf16_widen(uint16_t v)
 {
     const uint32_t bits = (uint32_t)v << 16;

@@ -36,7 +36,7 @@ static void sha_schedule(const unsigned char block[64], uint32_t w[64])
     }
 }
 
-/* One round: s[(7 - i) & 7], ... play h, g, ..., a; the roles turn by one each round, so that nothing is moved. */
+/* One round: s[(7 - i) & 7], ... are h, g, ..., a. Roles turn by one a round, so nothing moves. */
 static inline void sha_round(uint32_t s[8], int i, uint32_t word)
 {
     const uint32_t a = s[-i & 7], b = s[(1 - i) & 7], c = s[(2 - i) & 7];
@@ -218,7 +218,7 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const 
 #define CRC_LANE ((size_t)1024)                       /* bytes of each of three sums side by side */
 #define CRC_LANES __attribute__((target("sse4.2,pclmul")))
 
-/* The sum of what came before, moved over the bytes behind it: by is x^(8n - 33), n bytes, modulo the polynomial. */
+/* Moves the sum of earlier bytes over n later ones; by is x^(8n - 33) modulo the polynomial. */
 CRC_LANES static uint64_t crc_move(uint64_t crc, uint64_t by)
 {
     const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)crc), _mm_cvtsi64_si128((long long)by), 0x00);
@@ -253,7 +253,7 @@ CRC_WIDE static __m512i crc_wide_fold(__m512i x, __m512i by, __m512i next)
     return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, by, 0x00), _mm512_clmulepi64_epi128(x, by, 0x11), next, 0x96);
 }
 
-/* 256 bytes are folded onto the 256 behind them; in the end 16 are left, which have the same sum. */
+/* Folds 256 bytes onto the 256 behind them. In the end 16 are left, which have the same sum. */
 CRC_WIDE static uint32_t crc_wide(uint32_t crc, const unsigned char *p, size_t count)
 {
     const __m512i far = _mm512_broadcast_i32x4(_mm_set_epi64x(0xb9e02b86, 0xdcb17aa4));

@@ -11,7 +11,7 @@ struct mem_chunk {
     struct gy_large memory; /* whole, this head included */
 };
 
-/* What the machine does not have is refused: the system would promise it, and end the process that uses it. */
+/* Refuses what the machine does not have. The system would grant it, and kill the process later. */
 static void *mem_default_fn(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
 {
     uint64_t available;
@@ -74,7 +74,7 @@ GY_INT void gy_mem_large_pages(void *ptr, size_t bytes)
 }
 #endif
 
-/* Uncleared memory. large: it begins at a large page, and is filled up to a whole number of them, unless that wastes more than half of it. */
+/* Uncleared memory. large: begins at a large page; has whole ones unless over half is wasted. */
 static int mem_take(struct gy_large *memory, const struct gy_alloc *alloc, size_t bytes, int large)
 {
     const int pages = large && bytes >= MEM_LARGE_PAGE / 2 && bytes < SIZE_MAX / 2;
@@ -120,8 +120,8 @@ GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *al
     arena->alloc = *alloc;
 }
 
-/* A new chunk with room for at least bytes, which are cleared as they are given out. Its head and what aligns the first byte
- * take two cache lines, wherever it lies: the chunks that an arena needs are the same at every address. */
+/* A new chunk for at least `bytes`, which are cleared when given out. Its head and alignment take
+ * two cache lines at any address, so an arena's chunks do not depend on addresses. */
 static int mem_add_chunk(struct gy_arena *arena, size_t bytes, int large)
 {
     struct gy_large memory;

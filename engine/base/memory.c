@@ -13,7 +13,7 @@ static const struct memory_words memory_versions[] = {
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ", "total_active_file " },
 };
 
-/* A number at the beginning of a line that the name opens; the name may be "". UINT64_MAX: there is none. */
+/* The number behind `name`, which begins a line and may be "". UINT64_MAX: there is none. */
 static uint64_t memory_number(const char *path, const char *name)
 {
     char line[256];
@@ -53,7 +53,7 @@ static void memory_of_group(struct gy_memory *m, const struct memory_words *word
     m->available = memory_least(m->available, limit > use ? limit - use : 0);
 }
 
-/* The group's path in a line of /proc/self/cgroup: "0::/path", or "4:memory:/path". NULL: it is of something else. */
+/* The group in a line of /proc/self/cgroup: "0::/path" or "4:memory:/path". NULL: another one. */
 static char *memory_group(char *line, int version)
 {
     char *const name = strchr(line, ':'), *const path = name ? strchr(name + 1, ':') : NULL;
@@ -67,7 +67,7 @@ static char *memory_group(char *line, int version)
     return own ? path + 1 : NULL;
 }
 
-/* The group and all above it, of which each may have a limit. In a container the path may be the host's: then the folder at the top is its own. */
+/* The group and those above it may each have a limit. In a container the top may be its own. */
 static void memory_of_groups(struct gy_memory *m, const struct memory_words *words, const char *root, char *group)
 {
     char folder[1300];

@@ -5,12 +5,12 @@
 #define GY_MEMORY_H
 #include "engine/base/base.h"
 
-#define GY_MEMORY_ASKED ((size_t)64 << 20) /* bytes; smaller requests are not compared: looking takes 0.1 ms */
+#define GY_MEMORY_ASKED ((size_t)64 << 20) /* bytes; a look takes 0.1 ms, so less is not compared */
 
 /* Bytes; UINT64_MAX where the system does not say. */
 struct gy_memory {
     uint64_t total;     /* of the machine, or of the process's control group where that is less */
-    uint64_t available; /* of these: free, or given back by the system on demand; swap space counts */
+    uint64_t available; /* of these: free, or freed on demand; swap space counts */
 };
 /* root: "", or a folder that has proc and sys like the system's. */
 GY_INT void gy_memory_look(struct gy_memory *memory, const char *root);

@@ -98,7 +98,7 @@ GY_INT int gy_pin_list_first(const char *list, const struct gy_pin_set *allowed)
     }
 }
 
-/* Is it the first allowed one of its core? Where the system does not say, every processor is a core. */
+/* Is it its core's first allowed processor? Each is a core where the system does not say. */
 static int pin_leads(const char *root, const struct gy_pin_set *allowed, int cpu)
 {
     char path[512], list[512];

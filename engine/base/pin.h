@@ -13,17 +13,17 @@ static inline int gy_pin_has(const struct gy_pin_set *set, int cpu) { return (in
 
 enum gy_pin { GY_PIN_AUTO, GY_PIN_ON, GY_PIN_OFF };
 
-/* Processors that the calling thread may run on; returns how many, 0 where the system does not say. */
+/* Processors that the calling thread may run on. Returns how many; 0: the system does not say. */
 GY_INT int gy_pin_allowed(struct gy_pin_set *set);
-/* Processors for threads 0, 1, ...; returns 1, or 0 with *why (for people) where there are to be none. AUTO: when the threads
- * fill the machine (one a processor or one a core) and nobody has limited the process to a part of it. */
+/* Processors for threads 0, 1, ... Returns 1, or 0 with *why (for people): threads get none. AUTO
+ * gives some if threads fill all processors or cores, and nobody limits the process to a part. */
 GY_INT int gy_pin_choose(int how, int threads, int *processor, const char **why);
-/* The parts of it. root is the system's folder of processors; order takes at most room; *cores: how many come first. */
+/* Its parts. root: the system's folder of processors; order [room]; *cores: how many come first. */
 GY_INT int gy_pin_order(const char *root, const struct gy_pin_set *allowed, int *order, int room, int *cores);
-GY_INT int gy_pin_list_first(const char *list, const struct gy_pin_set *allowed); /* of "0-3,8": least allowed, or -1 */
-GY_INT int gy_pin_quota_limits(const char *text); /* of cpu.max: "200000 100000" does, "max 100000" does not */
+GY_INT int gy_pin_list_first(const char *list, const struct gy_pin_set *allowed); /* of "0-3,8" */
+GY_INT int gy_pin_quota_limits(const char *text); /* cpu.max; "max 100000" does not */
 
-/* Binds the calling thread, and those that it starts from then on; 0, or -1 when the system refuses. */
+/* Binds the calling thread, and those that it starts later. -1: the system refuses. */
 GY_INT int gy_pin_to(const struct gy_pin_set *set);
 GY_INT int gy_pin_here(int cpu);
 /* Moves the calling thread to a processor, to which it is not bound afterwards. */

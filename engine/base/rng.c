@@ -20,7 +20,7 @@ GY_INT void gy_rng_words(uint64_t seed, uint32_t stream, uint64_t step, uint64_t
     memcpy(out, c, sizeof c);
 }
 
-/* RNG_SIDE draws at a time, round by round: a round of one waits for the round before, those of others fill the time. */
+/* RNG_SIDE draws side by side: a round waits for its draw's last; other draws fill the time. */
 #define RNG_SIDE 4
 static void rng_side(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, uint32_t *out)
 {
@@ -82,7 +82,7 @@ GY_INT float gy_rng_normal(uint64_t seed, uint32_t stream, uint64_t step, uint64
     return four[0];
 }
 
-/* A four-round Feistel network on the smallest even number of bits that holds count; images outside are walked on. */
+/* A four-round Feistel network on an even number of bits. Images from count on are mapped again. */
 GY_INT int64_t gy_rng_permute(uint64_t seed, uint32_t stream, uint64_t step, int64_t count, int64_t index)
 {
     int half = 1;

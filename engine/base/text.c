@@ -110,7 +110,7 @@ GY_INT int gy_text_int(const char *text, int64_t lo, int64_t hi, int64_t *out)
         const int digit = *p - '0';
         if (value < (INT64_MIN + digit) / 10)
             return -1;
-        value = value * 10 - digit; /* counted downwards: the most negative number has no positive twin */
+        value = value * 10 - digit; /* negative: INT64_MIN has no positive twin */
     }
     if (!negative && value == INT64_MIN)
         return -1;
@@ -131,7 +131,7 @@ static const char *text_digits(const char *p, char **to, const char *end)
     return p;
 }
 
-/* The exponent at *p, or 0 when there is none; beyond +-99999 it stays there. Returns -1 when malformed. */
+/* The exponent at *p, or 0 if there is none; at most 99999 in size. -1: malformed. */
 static int text_exponent(const char **p, int *value)
 {
     *value = 0;
@@ -147,8 +147,8 @@ static int text_exponent(const char **p, int *value)
     return *p > first ? 0 : -1;
 }
 
-/* The number is written again as an integer with an exponent, "-1.25e3" as "-125e1": then no decimal mark is left and
- * strtod reads it alike in every locale. Its other notations (hex, inf, nan, blanks) never reach it. */
+/* Rewrites the number as an integer with an exponent, "-1.25e3" as "-125e1". Without a decimal mark
+ * strtod reads it alike in every locale. No hex, inf, nan or blank reaches it. */
 GY_INT int gy_text_real(const char *text, double lo, double hi, double *out)
 {
     char plain[TEXT_REAL_ROOM + 16], *to = plain;
@@ -196,7 +196,7 @@ GY_INT int gy_text_reals(const char *text, double *out, int count)
 
 static size_t text_least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Edits that turn a into b: insert, delete, change, swap two neighbours. Three rows: i - 2, i - 1, i. */
+/* Edits from a to b: insert, delete, change, swap of neighbours. Three rows: i - 2, i - 1, i. */
 static size_t text_distance(const char *a, const char *b)
 {
     size_t rows[3][TEXT_WORD + 1];

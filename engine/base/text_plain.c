@@ -2,7 +2,7 @@
 /* text_plain.c: escapes control characters in text that a stranger may have written. */
 #include "engine/base/text_plain.h"
 
-/* Is the byte at `at` a control character, or part of one (U+0080 to U+009F)? *more: bytes that the UTF-8 character before it still has. */
+/* Is it a control character or part of one (U+0080-U+009F)? *more: bytes left of its character. */
 static int text_is_control(const unsigned char *at, int *more)
 {
     const int inside = *more > 0 && (*at & 0xC0) == 0x80;

@@ -4,8 +4,8 @@
 #define GY_TEXT_PLAIN_H
 #include "engine/base/base.h"
 
-/* Control characters of the text, also those of a terminal above 127, become \xNN, in its room; what does not fit then is cut. Names of files and classes
- * are a stranger's: no sentence that has them may speak to the terminal. */
+/* Turns control characters, also a terminal's above 127, into \xNN; cuts what leaves the room. So
+ * no stranger's name of a file or class in a sentence can control the terminal. */
 GY_INT void gy_text_plain(char *text, size_t room);
 
 #endif

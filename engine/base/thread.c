@@ -18,7 +18,7 @@
 
 #define THREAD_SPIN_NS 60000
 #define THREAD_MOST 4096
-#define THREAD_OPEN ((uint64_t)1 << 31)   /* of state; above it the job's number, below it who is in */
+#define THREAD_OPEN ((uint64_t)1 << 31)   /* in state; above: the job's number, below: who is in */
 #define THREAD_JOINED (THREAD_OPEN - 1)
 
 struct thread_worker {
@@ -31,18 +31,18 @@ struct thread_worker {
 
 struct gy_pool {
     struct gy_alloc alloc;
-    struct thread_worker *workers; /* [threads]; the first is the caller and has no thread */
-    int threads, running, started, spin; /* running: of threads, those that are to be started, and the caller */
-    int placed, bound;             /* threads have processors of their own; workers cannot leave them */
+    struct thread_worker *workers;       /* [threads]; the first is the caller and has no thread */
+    int threads, running, started, spin; /* running: threads to be started, and the caller */
+    int placed, bound;                   /* threads have own processors; workers cannot leave */
     pthread_mutex_t mutex;
     pthread_cond_t wake, done;
-    int sleepers, caller_sleeps;   /* under the mutex */
-    int stop;                      /* atomic */
+    int sleepers, caller_sleeps;         /* under the mutex */
+    int stop;                            /* atomic */
     gy_tile_fn fn;
     void *job;
     int64_t tiles;
     char apart[GY_CACHE_LINE];
-    uint64_t state;                /* atomic */
+    uint64_t state;                      /* atomic */
     char apart_too[GY_CACHE_LINE];
     int64_t next;                  /* atomic: first tile that nobody took */
     char apart_again[GY_CACHE_LINE];
@@ -139,8 +139,8 @@ static void thread_leave_job(struct gy_pool *pool)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Two threads of a pool on one processor, while another is idle, wait for each other until the system notices. Whoever is found
- * where another was goes to its own processor; unless it is bound the system may move it on. */
+/* Two threads of a pool on one processor, while another idles, wait until the system notices. A
+ * thread found where another was goes to its own processor; unless bound, it may be moved on. */
 static void thread_settle(struct thread_worker *worker)
 {
     const struct gy_pool *pool = worker->pool;
@@ -179,7 +179,7 @@ static void *thread_main(void *arg)
     }
 }
 
-/* Opens the next job and wakes as many sleepers as there are tiles beside the caller's first. Numbers start at 1. */
+/* Opens the next job; wakes a sleeper a tile beyond the caller's first. Numbers start at 1. */
 static void thread_open_job(struct gy_pool *pool)
 {
     const uint32_t last = (uint32_t)(__atomic_load_n(&pool->state, __ATOMIC_RELAXED) >> 32);

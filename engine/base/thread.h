@@ -15,18 +15,17 @@ typedef void (*gy_tile_fn)(void *job, int64_t tile, int thread);
 
 /* threads 0: one per processor that this process may run on. */
 GY_INT int gy_pool_open(struct gy_pool **out, const struct gy_alloc *alloc, int threads, struct gy_error *err);
-/* The same for work that computes all the time: no more threads run than there are processors, however many are asked for, and they
- * have processors of their own as how (enum gy_pin) says; *why (may be NULL) is the reason when they have not. ON binds the workers to
- * them; AUTO only moves a thread there when it is found where another of the pool was, so that on a busy machine the system can
- * still move it. The calling thread belongs to the program and is never bound. */
+/* The same for work that computes all the time. At most one thread a processor runs, whatever
+ * `threads` asks. how (enum gy_pin) gives threads their own processors; if it fails, *why (or NULL)
+ * says why. ON binds workers; AUTO moves one that meets another. The caller is never bound. */
 GY_INT int gy_pool_open_compute(struct gy_pool **out, const struct gy_alloc *alloc, int threads, int how, const char **why,
                                 struct gy_error *err);
-GY_INT int gy_pool_running(const struct gy_pool *pool); /* threads that there are, the calling one included */
+GY_INT int gy_pool_running(const struct gy_pool *pool); /* threads there are, with the caller */
 GY_INT int gy_pool_is_pinned(const struct gy_pool *pool);
 GY_INT void gy_pool_close(struct gy_pool *pool); /* NULL is fine */
 GY_INT int gy_pool_threads(const struct gy_pool *pool);
-/* Runs fn for every tile, returns when all are done. Not reentrant; one caller at a time. Never allocates. */
+/* Runs fn for each tile; returns when all are done. Not reentrant, one caller, no allocation. */
 GY_INT void gy_pool_run(struct gy_pool *pool, gy_tile_fn fn, void *job, int64_t tiles);
-GY_INT int gy_thread_count_available(void); /* processors in this process's affinity mask, at least 1 */
+GY_INT int gy_thread_count_available(void); /* processors in the affinity mask, at least 1 */
 
 #endif

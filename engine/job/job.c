@@ -32,7 +32,8 @@
 
 /* ---- opening ---- */
 
-/* Never shorter, whoever comes late; and the pages are there, or this fails: one that is missing later would be a SIGBUS. */
+/* Never shortens the file, whoever comes late. The pages exist then, or this fails: a page that is
+ * missing later would be a SIGBUS. */
 static int job_lengthen(int fd, size_t bytes, struct gy_error *err)
 {
     const int reason = posix_fallocate(fd, 0, (off_t)bytes);
@@ -383,7 +384,8 @@ static int job_first_like(const float *words, int rank)
     return first;
 }
 
-/* The ranks whose value is another than that of the first of their kind, as text. Returns how many; *like: of the first of them. */
+/* Writes the ranks whose value differs from that of the first of their kind, as text. Returns how
+ * many; *like: the first rank of the first one's kind. */
 static int job_differ(const float *words, int ranks, int *like, char *text, size_t room)
 {
     int count = 0;
@@ -461,8 +463,9 @@ static int job_map_area(const struct gyre_job *job, struct gy_job_area *a, struc
     return GY_OK;
 }
 
-/* Where the ranks of one host are on several sockets, and some together. In the order of the tree of shards only sockets of 1, 2, 4, 8 ...
- * ranks, numbered one after the other, sum as all ranks would. All ranks of the host find the same. */
+/* Are the ranks of one host on several sockets, with some together? With the tree of shards, only
+ * sockets of a power of two of consecutive ranks sum as all ranks would. All ranks of the host find
+ * the same. */
 static int job_has_sockets(const struct gyre_job *job, struct gy_net_host_sockets_config *c, int *size)
 {
     *c = (struct gy_net_host_sockets_config){ .size = size, .wait_ns = job->wait_ns };
@@ -529,7 +532,8 @@ static void job_close_area(struct gyre_job *job, struct gy_job_area *a, int chan
     *a = (struct gy_job_area){ 0 };
 }
 
-/* Two meetings: the file is long enough; all have mapped and cleared what is theirs. A failure of one is a failure of all. */
+/* Meets twice: when the file is long enough, and when all have mapped and cleared their parts. A
+ * failure of one is a failure of all. */
 static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
 {
     int failed = 0;

@@ -14,16 +14,16 @@
 #include "engine/job/messages.h"
 #include "engine/job/area.h"
 
-/* data[i] = sum of all ranks' data[i]; NULL or one rank: as it is. Outside gy_job_take it is copied; with sums of their own (there) they stand
- * in those. Blocks; GY_E_PEER when a rank does not come. */
+/* data[i] = sum of all ranks' data[i]; NULL or one rank: unchanged. Data outside gy_job_take is
+ * copied; separate `sums` get the result. Blocks. GY_E_PEER: a rank does not come. */
 GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
 /* flag of any rank, on every rank. */
 GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err);
-/* GY_E_MISMATCH when a rank has another value than rank 0; what: "the seed", for the sentence, which is the same on every rank. Blocks. */
+/* GY_E_MISMATCH: a value is not rank 0's. what: "the seed", for each rank's sentence. Blocks. */
 GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err);
 /* The same among ranks of a kind: each is compared with the first rank that gives the same kind. */
 GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
-GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *err); /* *value = rank 0's, on every rank */
+GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *err); /* rank 0's */
 
 /* The ranks that live come together again, in new numbers. No memory of gy_job_take may be left.
  * GY_E_PEER: one was lost meanwhile, again; GY_E_STATE: this rank must not go on. */
@@ -33,16 +33,16 @@ GY_INT int gy_job_look(struct gyre_job *job);
 
 /* ---- sums that are begun ---- */
 
-/* Zeroed memory for sums without copies, on a page of its own; all ranks take the same, in the same order. More than one rank. sums: NULL: they
- * stand in that memory; else where they stand, at the same offset, which is memory of all ranks of the host or socket (gy_net_host_share). */
+/* Zeroed memory on a page of its own, for sums without copies; all ranks take the same in order.
+ * sums NULL: results stand there; else where they stand, at the same offset (gy_net_host_share). */
 GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gy_error *err);
 /* What sums the memory without a copy; NULL: it is none of gy_job_take, or this rank is alone. */
 GY_INT struct gy_net_host *gy_job_node(const struct gyre_job *job, const void *memory);
-GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* NULL is fine; no sums may be open in it */
+GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* or NULL; no sum may be open in it */
 /* So many sums of the memory are begun a step: its buckets, by which sentences name them. */
 GY_INT void gy_job_turn(struct gyre_job *job, const void *memory, int sums);
-/* Begins data[i] = sum of all ranks' data[i], in memory of gy_job_take, or in its sums; it is not touched until the sum is there. All ranks begin the same
- * sums in the same order. Does not allocate. */
+/* Begins data[i] = sum of all ranks' data[i], in memory of gy_job_take, or in its sums. It is not
+ * touched until the sum is there. All ranks begin the same sums in order. Does not allocate. */
 GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
 /* Helps along; 1: the sum is there, 0: not yet, below 0: a status. Does not wait. */
 GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err);

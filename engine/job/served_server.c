@@ -67,7 +67,8 @@ static int server_fail(const struct gy_server_run *run, int status, struct gy_er
 static int server_post(const struct gy_server_run *run, struct gy_net_request *r, int sends,
                        int worker, uint32_t tag, void *buffer, size_t bytes, struct gy_error *err)
 {
-    if (r->buffer && r->state == GY_NET_PENDING) /* a transport may end it later than its receiver */
+    /* a transport may end it later than its receiver */
+    if (r->buffer && r->state == GY_NET_PENDING)
         GY_TRY(gy_served_await(run->s, r, err));
     if (r->buffer && r->state == GY_NET_PENDING) /* to one that is lost */
         return GY_OK;

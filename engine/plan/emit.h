@@ -33,7 +33,7 @@ struct gy_emit_node {
     int late;      /* the value made again, -1 not yet */
     int gradient;  /* tensor, -1 not yet */
     int stats, scale, shift, mean, rstd, arg; /* tensors, -1 none */
-    int waiting;   /* of a batch norm: the last conv whose weight gradient waits for its backward, -1 none */
+    int waiting;   /* of a batch norm: the last conv whose weight gradient waits for it, -1 none */
     int next;      /* of a waiting conv: the next one, -1 none */
     int dy;        /* of a waiting conv: gradient of its output, a tensor */
 };
@@ -45,15 +45,15 @@ struct gy_emit {
     int program;  /* where forward ops go */
     int again;    /* recomputing in backward: statistics are known already */
 };
-
-GY_INT int gy_emit_fuse(struct gy_emit *e);                  /* fuse.c: fills nodes; GY_E_NOMEM */
-GY_INT int gy_emit_added(const struct gy_emit *e, int bn, struct gy_op *op); /* fuse.c: head of what bn's op adds, -1: nothing; sets how */
-GY_INT int gy_emit_act(int layer);                           /* fuse.c: enum gy_act of an activation layer, else 0 */
-GY_INT void gy_emit_set_act(const struct gy_emit *e, int node, struct gy_op *op); /* fuse.c: what node ends with */
-GY_INT void gy_emit_forward(struct gy_emit *e, int node);    /* emit_forward.c */
-GY_INT struct gy_op gy_emit_input(const struct gy_emit *e, int node); /* emit_forward.c: the input's op, Y still missing */
-GY_INT void gy_emit_backward(struct gy_emit *e, int node);   /* emit_backward.c */
-GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end); /* recompute.c: number of segments */
-GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments); /* recompute.c: fills cheap */
+/* fuse.c. added: head of what bn's op adds, or -1; op gets how. set_act: what node ends with. */
+GY_INT int gy_emit_fuse(struct gy_emit *e); /* fills nodes; GY_E_NOMEM */
+GY_INT int gy_emit_added(const struct gy_emit *e, int bn, struct gy_op *op);
+GY_INT int gy_emit_act(int layer); /* enum gy_act of an activation layer, else 0 */
+GY_INT void gy_emit_set_act(const struct gy_emit *e, int node, struct gy_op *op);
+GY_INT void gy_emit_forward(struct gy_emit *e, int node); /* emit_forward.c */
+GY_INT struct gy_op gy_emit_input(const struct gy_emit *e, int node); /* emit_forward.c: no Y yet */
+GY_INT void gy_emit_backward(struct gy_emit *e, int node); /* emit_backward.c */
+GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end); /* recompute.c: how many */
+GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments); /* sets cheap */
 
 #endif

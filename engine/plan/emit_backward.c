@@ -29,7 +29,7 @@ static int bwd_tensor_like(struct gy_emit *e, int like, const char *prefix)
     return gy_build_tensor(e->b, name, GY_AT_ACT, t.dtype, t.dims, t.dim[0], t.dim[1], t.dim[2], t.dim[3]);
 }
 
-/* Where the gradient of value `head` goes; *add is set to flag when something is there already. -1: nobody needs it. */
+/* Where the gradient of value `head` goes; adds flag to *flags if one is there. -1: not needed. */
 static int bwd_target(struct gy_emit *e, int head, uint32_t flag, uint32_t *flags)
 {
     struct gy_emit_node *n = &e->nodes[head];
@@ -44,7 +44,7 @@ static int bwd_target(struct gy_emit *e, int head, uint32_t flag, uint32_t *flag
 
 static int bwd_input(const struct gy_emit *e, int i, int k) { return e->nodes[e->b->graph->nodes[i].input[k]].head; }
 
-/* One input, DY to DX; extra roles are set by the caller before. Not emitted when the input needs no gradient. */
+/* One input, DY to DX; the caller has set extra roles. No op if the input needs no gradient. */
 static void bwd_put_to(struct gy_emit *e, struct gy_op *op, int head)
 {
     op->tensor[GY_DX] = bwd_target(e, head, GY_F_ADD_DX, &op->flags);
@@ -140,8 +140,8 @@ static void bwd_conv(struct gy_emit *e, int i)
     bwd_put_to(e, &d, in);
 }
 
-/* What the mask is made from: X where the activation allows it and no residual must be made for it, else the output. With AGAIN when
- * somebody waits for the output. */
+/* What the mask comes from: X if the activation allows it and no residual must be made for it, else
+ * the output. AGAIN if somebody waits for the output. */
 static void bwd_bn_mask(struct gy_emit *e, int i, struct gy_op *op)
 {
     struct gy_emit_node *n = &e->nodes[i];
@@ -181,7 +181,7 @@ static void bwd_bn(struct gy_emit *e, int i)
     s.tensor[GY_SUMS] = gy_build_tensor(e->b, "bn.sums", GY_AT_ACT, GY_F32, 2, 2, node->geom.k, 1, 1);
     struct gy_op d = s;
     bwd_bn_mask(e, i, &s);
-    const int clears = n->res >= 0 && n->act != GY_ACT_NONE; /* the gradient is masked once, for both that read it */
+    const int clears = n->res >= 0 && n->act != GY_ACT_NONE; /* masked once, for both readers */
     if (clears)
         d.tensor[GY_DY] = s.tensor[GY_DRES] = bwd_tensor_like(e, n->gradient, "sum.");
     s.tensor[GY_DGAMMA] = e->b->plan->grad[node->weight];
@@ -232,7 +232,7 @@ static void bwd_one(struct gy_emit *e, int i)
     bwd_put_to(e, &op, bwd_input(e, i, 0));
 }
 
-/* The forward op on the gradient; where something is to be added to, through a tensor in between. */
+/* The forward op on the gradient. A sum goes through a tensor in between. */
 static void bwd_dropout(struct gy_emit *e, int i)
 {
     struct gy_op op = bwd_op(e, GY_OP_DROPOUT, i);

@@ -114,7 +114,7 @@ static void fwd_share_stats(struct gy_emit *e, int i)
     fwd_put(e, &op);
 }
 
-/* A convolution takes the statistics of the norm behind it alone, over all samples: where some are absent they are taken once more. */
+/* A convolution's statistics for the norm behind it cover all samples; if some are absent, redo. */
 static void fwd_bn_take(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
@@ -136,7 +136,7 @@ static void fwd_bn_statistics(struct gy_emit *e, int i)
     if (e->b->config->sync_bn && e->b->config->ranks > 1)
         fwd_share_stats(e, i);
     struct gy_op op = fwd_op(e, GY_OP_BN_FINISH, node);
-    op.geom.n *= e->b->config->sync_bn ? e->b->config->ranks : 1; /* so many samples the statistics are of */
+    op.geom.n *= e->b->config->sync_bn ? e->b->config->ranks : 1; /* samples in the statistics */
     op.tensor[GY_STATS] = n->stats;
     op.tensor[GY_GAMMA] = fwd_param(e, node->weight);
     op.tensor[GY_BETA] = fwd_param(e, node->bias);
@@ -201,7 +201,7 @@ static void fwd_maxpool(struct gy_emit *e, int i)
         fwd_put(e, &act);
 }
 
-/* add of two or more values: the sum so far and the next one. The activation comes with the last. */
+/* add of two or more values: the sum so far and the next one; the last has the activation. */
 static void fwd_add(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];

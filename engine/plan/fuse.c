@@ -50,8 +50,8 @@ static int fuse_next(const struct gy_emit *e, int node, int layer)
     return n->users == 1 && (int)e->b->graph->nodes[n->user].layer == layer ? n->user : -1;
 }
 
-/* Training: a clamp before a max pool is done behind it, which gives the same numbers; so the pool's large input is not kept for the
- * clamp's gradient. A batch norm's is not kept anyway. */
+/* Training: a clamp before a max pool moves behind it, with the same numbers. So the pool's large
+ * input is not kept for the clamp's gradient. A batch norm's is not kept anyway. */
 static void fuse_activation(struct gy_emit *e, int head)
 {
     const struct gy_emit_node *tail = &e->nodes[e->nodes[head].tail];
@@ -67,7 +67,7 @@ static void fuse_activation(struct gy_emit *e, int head)
     fuse_absorb(e, head, tail->user);
 }
 
-/* bn + add: the norm that comes last of the add's two inputs takes it; the other value is there by then. */
+/* bn + add: the norm that is the later of the add's two inputs takes it; the other value exists. */
 static void fuse_add(struct gy_emit *e, int bn)
 {
     const int add = fuse_next(e, bn, GY_LAYER_ADD);
@@ -132,7 +132,7 @@ static void fuse_node(struct gy_emit *e, int i)
         fuse_activation(e, i);
 }
 
-/* Heads that a later fusion moved (a flatten of a folded norm) are followed to the end; residuals too. */
+/* Follows heads and residuals to the end: later fusions moved some (a flatten of a folded norm). */
 static void fuse_settle(struct gy_emit *e)
 {
     for (int i = 0; i < e->b->graph->node_count; i++) {

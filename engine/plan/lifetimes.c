@@ -124,7 +124,7 @@ static void place_sort(struct gy_placer *pl)
     }
 }
 
-/* No offset can be larger than all buffers together: that this sum is a size is enough for every other sum of this file. */
+/* No offset exceeds the sum of all buffers. If that is a size_t, so is every sum of this file. */
 static int place_open(struct gy_placer *pl, struct gy_error *err)
 {
     struct gy_plan *plan = pl->plan;

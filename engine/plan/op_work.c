@@ -2,8 +2,8 @@
 /* op_work.c: the work of an op: operations as defined and as its kernel does them, bytes moved. */
 #include "engine/plan/op_work.h"
 
-/* Part of a tensor that the op touches: a filter smaller than its stride leaves input out, and concatenation has one
- * input's channels of the whole. */
+/* Part of a tensor that an op touches: a filter below its stride leaves input out; a concatenation
+ * has one input's channels. */
 static double work_part(const struct gy_op *op, int role)
 {
     const struct gy_geom *g = &op->geom;
@@ -15,7 +15,7 @@ static double work_part(const struct gy_op *op, int role)
     return 1.0;
 }
 
-/* Winograd's way, on m x m outputs, of an r x r filter: (m + r - 1)^2 multiplications for (m r)^2, in float, whatever the tensors are. */
+/* Winograd: m x m outputs, r x r filter, (m + r - 1)^2 float multiplications instead of (m r)^2 */
 GY_INT int gy_op_is_winograd(const struct gy_op *op) { return op->variant && strncmp(op->variant, "winograd", 8) == 0; }
 
 static double work_multiplications(const struct gy_op *op)

@@ -136,8 +136,8 @@ static void plan_await(struct gy_builder *b, int bucket)
     gy_build_op(b, GY_UPDATE, &op);
 }
 
-/* The update program: norms where somebody needs them, then one op over all parameters. Between ranks and shards each bucket is waited
- * for and updated by itself, while the next ones are still on their way; but norms need them all. */
+/* The update: norms if somebody needs them, then one op over all parameters. Between ranks and
+ * shards a bucket is updated while the next are on their way; norms need all. */
 static void plan_update(struct gy_builder *b)
 {
     /* ORDER: enum gyre_optimizer_kind; the last LARS is the unscaled one */
@@ -204,7 +204,7 @@ static void plan_training(struct gy_builder *b)
     plan_update(b);
 }
 
-/* Evaluation reads the averaged weights when there are any: each parameter's tensor is replaced for the time of emission. */
+/* Evaluation reads averaged weights if there are any: these replace parameters' tensors here. */
 static void plan_evaluation(struct gy_builder *b)
 {
     struct gy_emit e = { .b = b, .train = 0, .program = GY_EVAL };

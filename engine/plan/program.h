@@ -23,8 +23,8 @@ enum gy_region {
     GY_AT_IN,       /* the batch: samples, labels, mix, targets */
     GY_AT_OUT,      /* scores, loss and rank of each sample, norms */
     GY_AT_ACT,      /* activations, their gradients, scratch of ops: shared by lifetime */
-    GY_AT_LEVELS,   /* several shards in one process: sums of 1, 2, 4 ... shards' gradients and running statistics */
-    GY_AT_LAND,     /* a device with memory of its own: where the next batch lands while IN is read */
+    GY_AT_LEVELS,   /* shards in a process: 1, 2, 4 ... of them sum gradients and statistics here */
+    GY_AT_LAND,     /* a device with own memory: where the next batch lands while IN is read */
     GY_AT_SLOTS,    /* a stage of a pipeline: what forward keeps, for each micro-batch on its way */
     GY_REGIONS
 };
@@ -55,14 +55,14 @@ struct gy_stages {
     const int *of; /* [nodes]; NULL: all layers are here */
     int mine;
     int (*cut)(struct gy_builder *b); /* leaves this part's ops, and puts messages among them */
-    /* 1: of a parameter only so many rows are here, at most `most` on any rank. NULL: all are whole */
+    /* 1: `own` rows of a parameter are here; any rank has at most `most`. NULL: all are whole */
     int (*rows)(const struct gy_builder *b, int param, int32_t *own, int32_t *most);
 };
 
 struct gy_plan_config {
     int64_t batch;
     int train, u8;
-    int recompute;         /* 1: segments of the net; 0: only what takes no time: outputs of batch norms, the input; -1: nothing */
+    int recompute; /* 1: segments of the net; 0: batch norms' outputs, the input; -1: nothing */
     int dtype;             /* of activations and their gradients */
     float mean[4], std[4];
     int optimizer;         /* enum gyre_optimizer_kind */
@@ -91,7 +91,7 @@ struct gy_plan {
     struct gy_span *spans;
     int span_count, common; /* common: the first of them, of parameters that all ranks have whole */
     size_t common_bytes;   /* their gradients */
-    struct gy_bucket *buckets; /* in the order in which they are complete; only where there are several ranks or shards */
+    struct gy_bucket *buckets; /* as they complete; only with several ranks or shards */
     int bucket_count;
     int levels;            /* of GY_AT_LEVELS */
     int *param;            /* tensor of each graph parameter */
@@ -99,8 +99,8 @@ struct gy_plan {
     int *span_of;          /* span of each graph parameter, -1 for state */
     int input, label, mix, target;     /* tensors; mix and target -1 when unused */
     int scores, loss, rank;            /* GY_AT_OUT */
-    int all_scores, all_loss, all_rank; /* the same of all shards of a step, GY_AT_OUT; -1: there is one shard */
-    int norms;             /* GY_AT_OUT: of weights and gradients before the last update; -1 when nobody needs them */
+    int all_scores, all_loss, all_rank; /* the same of all shards of a step; -1: one shard */
+    int norms; /* GY_AT_OUT: of weights, gradients before the last update; -1: not needed */
     size_t region_bytes[GY_REGIONS];
     int64_t act_sum_bytes; /* what ACT would take without sharing */
 };
@@ -122,11 +122,11 @@ struct gy_builder {
     int status;      /* first error, sticky: emitting goes on without effect */
     int timeline;    /* of tensors that are made now */
 };
-
+/* They make a tensor, -1 after an error, and an op, NULL after an error. */
 GY_INT int gy_build_tensor(struct gy_builder *b, const char *name, int region, int dtype, int dims, int64_t d0, int64_t d1,
-                           int64_t d2, int64_t d3); /* index, or -1 after an error */
-GY_INT struct gy_op *gy_build_op(struct gy_builder *b, int program, const struct gy_op *op); /* NULL after an error */
-GY_INT void gy_build_buckets(struct gy_builder *b);                   /* bucket.c: after the backward program */
-GY_INT int gy_build_places(struct gy_builder *b);                     /* lifetimes.c */
+                           int64_t d2, int64_t d3);
+GY_INT struct gy_op *gy_build_op(struct gy_builder *b, int program, const struct gy_op *op);
+GY_INT void gy_build_buckets(struct gy_builder *b); /* bucket.c: after the backward program */
+GY_INT int gy_build_places(struct gy_builder *b);   /* lifetimes.c */
 
 #endif

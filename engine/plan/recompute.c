@@ -31,13 +31,13 @@ static int64_t rec_bytes(const struct gy_emit *e, int i)
     return rec_elements(e, i) * e->b->config->batch * (int64_t)gy_dtype_bytes(e->b->config->dtype);
 }
 
-/* May the net be cut behind node i? `crossing`: values that are made at or before i and read later. */
+/* May the net be cut behind node i? `crossing`: values made at or before i and read later. */
 static int rec_can_cut(const struct gy_emit *e, int i, int crossing)
 {
     return crossing == 1 && e->nodes[i].last_use > i && e->nodes[e->nodes[i].head].tail == i;
 }
 
-/* Cuts greedily once a segment holds `limit` elements; returns the number of segments and the estimated peak. */
+/* Cuts greedily after `limit` elements; returns the number of segments; *peak is an estimate. */
 static int rec_cut(const struct gy_emit *e, int64_t limit, int *segment_end, int64_t *peak)
 {
     const int count = e->b->graph->node_count;
@@ -78,7 +78,7 @@ GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end)
     return rec_cut(e, best_limit, segment_end, &peak);
 }
 
-/* Marks values that backward ops read, inputs of some layers and own outputs of activations; and those that a batch norm adds. */
+/* Marks values that backward reads (layers' inputs, activations' outputs) or a batch norm adds. */
 static void rec_mark_read(struct gy_emit *e)
 {
     static const uint8_t reads_input[GY_LAYERS] = { [GY_LAYER_CONV] = 1, [GY_LAYER_LINEAR] = 1, [GY_LAYER_BN] = 1,
@@ -127,7 +127,7 @@ GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segment
         struct gy_emit_node *n = &e->nodes[i];
         const struct gy_emit_node *res = n->res < 0 ? NULL : &e->nodes[n->res];
         const int begins = res && res->res < 0 && !res->read, ends = !n->added && rec_bytes(e, i) <= REC_NEAR;
-        const int made = res && res->cheap && (e->b->config->recompute > 0 || begins || ends); /* by a pass of its own */
+        const int made = res && res->cheap && (e->b->config->recompute > 0 || begins || ends);
         const int res_there = !res || made || (res->read && !res->cheap);
         const int kind = g->nodes[i].layer == GY_LAYER_BN || (g->nodes[i].layer == GY_LAYER_INPUT && segments == 1);
         n->cheap = (e->b->config->recompute >= 0 && n->head == i && kind && res_there) || rec_cheap_conv(e, i);

@@ -12,7 +12,7 @@ struct gy_tuned_row {
     const char *machine, *set; /* texts are the file's, or the caller's of gy_tuned_put */
     const char *source;        /* date, version, command */
     const char *variant;
-    char kernel[13];           /* not empty: the row chooses this variant, for the kernel of this hash; "any": of whatever hash */
+    char kernel[13];           /* not "": the row chooses variant, of this hash; "any": any hash */
     int code, dtype;
     int stats;                 /* forward with statistics, whose sums follow the cut */
     struct gy_geom geom;
@@ -23,22 +23,22 @@ struct gy_tuned_row {
 struct gy_tuned {
     struct gy_alloc alloc;
     const struct gy_backend *backend;
-    const char *machine, *set; /* of this process: which rows hold; machine NULL: of any with this set */
+    const char *machine, *set; /* of this process's rows; machine NULL: of any with this set */
     char *text;
     size_t text_bytes;
     struct gy_tuned_row *rows;
     int count, room;
     int others;                /* rows of other machines and sets */
     int used;                  /* ops that took a row */
-    int stale;                 /* ops whose row chooses a kernel that is not this library's, or does not fit */
+    int stale;                 /* ops whose row's kernel is not this library's or does not fit */
 };
 
 #ifndef GY_NO_TUNING
-/* Where the rows are: wanted, or with use_env GYRE_TUNE or tune.txt in gyre's folder of the user's cache; "": nowhere. *named: the
- * caller or the variable said it, so that a file that cannot be used is an error. */
+/* Where rows are: `wanted`, or with use_env GYRE_TUNE, or tune.txt in gyre's folder of the user's
+ * cache. "": nowhere. *named: a caller or a variable named it, so an unusable file is an error. */
 GY_INT int gy_tuned_path(char *path, size_t room, const char *wanted, int use_env, int *named, struct gy_error *err);
-/* Reads a file, or begins an empty table where path is "" or there is none. Where gy_tuned_is_text, path is the file's text itself. The
- * sentence has the file and the line. On failure there is nothing to close. caps: of the opened backend; must outlive the table. */
+/* Reads a file; no file or path "" begins an empty table. path may be the text (gy_tuned_is_text).
+ * The sentence has file and line. A failure leaves nothing to close. caps outlive the table. */
 GY_INT int gy_tuned_is_text(const char *path);
 GY_INT int gy_tuned_read(struct gy_tuned *tuned, const char *path, const struct gy_alloc *alloc, const struct gy_backend *backend,
                          const struct gy_caps *caps, struct gy_error *err);
@@ -51,8 +51,8 @@ GY_INT int gy_tuned_put(struct gy_tuned *tuned, const struct gy_tuned_row *row, 
 GY_INT void gy_tuned_print_used(const struct gy_tuned *tuned, struct gy_sink *sink);
 /* Beside and renamed. */
 GY_INT int gy_tuned_write(const struct gy_tuned *tuned, const char *path, struct gy_error *err);
-/* prepare with the row's sizes where there is one and its kernel is the chosen one, or with the kernel that the row chooses. tuned may
- * be NULL. */
+/* prepare with the row's sizes if the row's kernel is the chosen one, or with the kernel that the
+ * row chooses. tuned may be NULL. */
 GY_INT int gy_tuned_prepare(struct gy_tuned *tuned, const struct gy_backend *backend, void *self, struct gy_op *op,
                             struct gy_arena *arena, struct gy_error *err);
 /* "strip=168 items=48 " */

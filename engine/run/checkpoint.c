@@ -6,7 +6,7 @@
 #include "engine/run/engine.h"
 #include "io/safetensors.h"
 
-#define CKPT_BATCHES ((int64_t)1 << 53) /* whole numbers up to this are doubles, which rates are made of */
+#define CKPT_BATCHES ((int64_t)1 << 53) /* doubles, which rates are made of, are exact so far */
 
 /* A group of tensors in the file: name prefix, region. */
 struct ckpt_section {
@@ -179,7 +179,7 @@ struct ckpt_reader {
     struct gy_st_file *file;
     const char *path;
     int partial, skipped;
-    int average; /* averaged weights stand in for the weights where the file has them: evaluation alone */
+    int average; /* for evaluation: averaged weights are read where the file has them */
     int write;   /* 0: only check */
 };
 
@@ -206,8 +206,8 @@ static int ckpt_row(struct gyre_net *net, struct ckpt_reader *r, const struct gy
     const int status = gy_st_read_f32(t, k * count, count, net->row2, &err);
     if (status != GY_OK)
         return gy_engine_fail(net, status, "%.200s: %.240s", r->path, err.text);
-    const int overflows = region == GY_AT_GRAD && net->config.dtype == GYRE_F16; /* the update will skip such sums */
-    for (int64_t i = 0; i < count && !overflows; i++)
+    const int overflows = region == GY_AT_GRAD && net->config.dtype == GYRE_F16;
+    for (int64_t i = 0; i < count && !overflows; i++) /* the update skips sums that overflow */
         if (!isfinite(net->row2[i]))
             return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: tensor '%.120s' holds %g at element %" PRId64, r->path, t->name,
                                   (double)net->row2[i], k * count + i);
@@ -256,7 +256,7 @@ struct ckpt_counters {
     struct gy_scale scale; /* now 0: the file has none */
 };
 
-/* Loss scaling. Sums of gradients that wait for their update are scaled: they go on with the same scale only. */
+/* Loss scaling. Sums of gradients that wait for an update are scaled: they need the same scale. */
 static int ckpt_scale_read(struct gyre_net *net, const struct ckpt_reader *r, struct ckpt_counters *c)
 {
     int64_t bits = 0, good = 0;
@@ -342,7 +342,7 @@ static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
     return GY_OK;
 }
 
-/* The net's parameter of that name, or -1; from `first` on, because files and nets have mostly the same order. */
+/* The net's parameter of that name, or -1. From `first` on: files mostly have the net's order. */
 static int ckpt_param(const struct gyre_net *net, const char *name, int first)
 {
     const int count = net->graph.param_count;
@@ -352,7 +352,7 @@ static int ckpt_param(const struct gyre_net *net, const char *name, int first)
     return -1;
 }
 
-/* Is a tensor of the file a parameter, or its optimiser's state? PyTorch's counters of batches are of no use here. *at: where to look first. */
+/* Is a tensor a parameter, its optimiser's state, or PyTorch's unused counter? *at: first guess. */
 static int ckpt_knows(const struct gyre_net *net, const char *name, int *at)
 {
     static const char *const prefixes[] = { "", "momentum.", "second.", "ema.", "grad." };

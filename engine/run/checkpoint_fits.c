@@ -74,8 +74,8 @@ GY_INT int gy_ckpt_check_net(struct gyre_net *net, const struct gy_st_file *file
 static size_t fits_put(char *text, size_t room, size_t at, const char *word, const float *values, int count)
 {
     at += (size_t)snprintf(text + at, room - at, " %s", word);
-    for (int c = 0; c < count; c++)
-        at += (size_t)snprintf(text + at, room - at, " %.9g", (double)values[c]); /* 9 digits bring back every float */
+    for (int c = 0; c < count; c++) /* 9 digits bring back every float */
+        at += (size_t)snprintf(text + at, room - at, " %.9g", (double)values[c]);
     return at;
 }
 

@@ -148,7 +148,7 @@ static int nonfinite_find(struct gyre_net *net, const struct gyre_batch *batch, 
         return found < 0 ? found : nonfinite_report(net, &at, "before the first op", sample, where);
     net->uniform.step = gy_parallel_counter(net);
     GY_TRY(nonfinite_program(net, GY_FORWARD, sample, where));
-    if (net->pending > 0) /* backward would take the place of gradients that wait for their update */
+    if (net->pending > 0) /* backward would overwrite gradients that wait for an update */
         return GY_OK;
     net->uniform.accumulate = 0;
     net->uniform.loss_scale = 1;

@@ -4,7 +4,7 @@
 #define GY_KERNEL_NOTES_H
 #include "engine/run/engine.h"
 
-/* Notes of the kernels that the net runs, and of what they depend on, for every later gyre_save; nothing on the CPU. */
+/* Notes the net's kernels and what they depend on, for each later gyre_save. None on the CPU. */
 GY_INT int gy_engine_note_kernels(struct gyre_net *net);
 /* The configuration of note "kernels.config", into c; 0 where the text is no such note. */
 GY_INT int gy_kernel_notes_config(const char *text, struct gyre_config *c);

@@ -10,7 +10,7 @@
 
 #define SCALE_GOOD 2000
 #define SCALE_MOST 16777216.0f               /* 2^24 */
-#define SCALE_LEAST 0.00000095367431640625f  /* 2^-20: gradients that overflow even so are not finite at all */
+#define SCALE_LEAST 0.00000095367431640625f /* 2^-20: what still overflows is not finite */
 
 GY_INT void gy_scale_open(struct gyre_net *net)
 {

@@ -121,7 +121,7 @@ static int ctx_plan(struct gyre_net *net)
     return status;
 }
 
-/* Bytes of a region in the net's own piece of memory: gradients of several ranks lie where all of them sum, if the device can reach it. */
+/* Bytes of a region in the net's memory. Gradients lie where ranks sum if the device reaches it. */
 static size_t ctx_own_bytes(const struct gyre_net *net, int region)
 {
     return region == GY_AT_GRAD && net->parallel.ranks > 1 && net->caps.host_memory ? 0 : gy_align_up(net->plan.region_bytes[region], 4096);
@@ -133,7 +133,7 @@ GY_INT int gy_engine_open_device(struct gyre_net *net)
     struct gy_backend_config config = { .alloc = &net->alloc, .log = &net->log, .isa = net->config.isa, .threads = net->config.threads,
                                         .pin = net->config.pin, .kernel_cache = net->config.kernel_cache,
                                         .kernel_pack = net->config.kernel_pack };
-    const int own = job && job->locals > 1 ? job->local : 0; /* each rank of a host has its own GPU */
+    const int own = job && job->locals > 1 ? job->local : 0; /* a GPU for each rank of a host */
     GY_TRY(gy_device_open_backend(net->config.device, &config, net->config.use_env, own, &net->backend, &net->backend_self, &net->error));
     net->backend->caps(net->backend_self, &net->caps);
     return GY_OK;
@@ -293,7 +293,7 @@ GYRE_API int gyre_open(struct gyre_net **out, const struct gyre_config *config, 
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
-#define CTX_BLOCK_HEAD ((size_t)512) /* head of a caller's block, and what a backend adds to align the tensors' memory */
+#define CTX_BLOCK_HEAD ((size_t)512) /* a block's head, and what aligns the memory of tensors */
 
 /* Counts what goes through it, in whole cache lines, as a block of the caller's would be used. */
 struct ctx_counter {

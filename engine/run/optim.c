@@ -28,7 +28,7 @@ GY_INT float gy_schedule_rate(const struct gyre_schedule *s, int64_t step)
     }
 }
 
-/* As TensorFlow's ExponentialMovingAverage with num_updates: the average of a few weights leaves its begin behind at once. */
+/* As TensorFlow's ExponentialMovingAverage with num_updates: a young average forgets its begin. */
 GY_INT float gy_average_keep(float decay, int64_t updates)
 {
     return (float)fmin((double)decay, (1 + (double)updates) / (10 + (double)updates));

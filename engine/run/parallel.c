@@ -107,7 +107,7 @@ static void parallel_add(float *to, const float *from, int64_t count)
         to[i] = from[i] + to[i];
 }
 
-/* data: this shard's; level 0 of what stands at the same place of each level, stride floats apart. Of the last shard: the sum of all. */
+/* data: this shard's. level: level 0 of its place, then others, stride apart. The last gets all. */
 static void parallel_tree(const struct gy_parallel *p, float *data, float *level, size_t stride, int64_t count)
 {
     const int last = p->shard + 1 == p->mine;

@@ -4,7 +4,7 @@
 #include "engine/run/parallel.h"
 #include "engine/run/split_ranks.h"
 
-/* Two sums: of the means, then of squared deviations from the common mean. Nothing is cancelled, whatever the mean. */
+/* Sums the means, then squared deviations from the common mean: so nothing is cancelled. */
 static int share_stats(struct gyre_net *net, const struct gy_op *op)
 {
     const int64_t channels = op->geom.c;

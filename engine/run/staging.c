@@ -7,7 +7,7 @@
 
 #define BRIDGE_MARKS (GY_MARK_FETCHED - GY_MARK_BUCKET)
 
-/* A bucket's mark, from 0 on; with very many buckets neighbours share one, and it is the later one's. */
+/* A bucket's mark, from 0 on. Of very many buckets neighbours share one: the later one's mark. */
 static unsigned bridge_slot(const struct gyre_net *net, int bucket)
 {
     const int count = net->plan.bucket_count;

@@ -52,7 +52,7 @@ GY_INT int gy_engine_run(struct gyre_net *net, int program)
     const struct gy_program *p = &net->plan.program[program];
     const int number = step_number(net, program);
     gy_peers_note(net->config.job, program, 0, net->micro);
-    const int meets = program == GY_UPDATE && gy_bridge_is(net); /* waits for other ranks between its ops: nothing to repeat as a whole */
+    const int meets = program == GY_UPDATE && gy_bridge_is(net); /* waits for ranks: no replay */
     int status = meets ? GY_OK : net->backend->begin(net->backend_self, number, &net->uniform);
     if (status == 1)
         return GY_OK;
@@ -80,8 +80,8 @@ static void *step_place(const struct gyre_net *net, int tensor)
     return (unsigned char *)net->seen[t->region] + t->offset;
 }
 
-/* The batch, from the host's place to the device's: beside the work that is under way into a landing place, from there in the work's
- * own queue, because that work may still read the batch before. */
+/* Sends the batch from host to device: during running work to a landing place; from there in the
+ * work's own queue, as that work may still read the batch before. */
 static int step_send(struct gyre_net *net)
 {
     const struct gy_backend *b = net->backend;
@@ -97,7 +97,7 @@ static int step_send(struct gyre_net *net)
     return b->mark(self, GY_QUEUE_WORK, GY_MARK_TAKEN);
 }
 
-/* One tensor of the results, from the device's place to the host's; it is there when the host has waited for the queue. */
+/* Fetches one tensor of the results to the host; it is there when the host waited for the queue. */
 static int step_fetch(struct gyre_net *net, int queue, int tensor)
 {
     const struct gy_tensor *t = &net->plan.tensors[tensor];
@@ -178,7 +178,7 @@ static int step_check(struct gyre_net *net, const struct gyre_batch *batch)
     return batch->mix ? step_check_mix(net, batch) : GY_OK;
 }
 
-/* Labels, as the loss wants them: -1 where there is none; a sample with only a target counts as labelled 0, but has no rank. */
+/* Labels for the loss: -1 for none. A sample with only a target has label 0, but no rank. */
 static void step_labels(struct gyre_net *net, const struct gyre_batch *batch)
 {
     int32_t *label = step_place(net, net->plan.label);
@@ -236,7 +236,7 @@ GY_INT int gy_engine_feed(struct gyre_net *net, const struct gyre_batch *batch)
     return gy_engine_checked(net, step_send(net), "sending the batch");
 }
 
-/* In training a batch norm needs two values a channel, as in PyTorch; and between ranks, as many samples of each. */
+/* In training a batch norm needs two values a channel, as in PyTorch; with sync_bn full batches. */
 GY_INT int gy_step_check_norms(struct gyre_net *net, int32_t count)
 {
     const int ranks = net->config.sync_bn ? net->parallel.ranks : 1;
@@ -255,8 +255,8 @@ GY_INT int gy_step_check_norms(struct gyre_net *net, int32_t count)
     return GY_OK;
 }
 
-/* What came out of the last forward pass. Sums in the order of the samples. train: a sample without a label counts as well, whose loss is 0 or
- * no number: what is not finite in it would enter the gradients of the weights. */
+/* Results of the last forward pass, summed in the order of samples. train: samples without a label
+ * count, too. Their loss is 0 or NaN, which would enter the gradients of weights. */
 static void step_collect(const struct gyre_net *net, int train, struct gyre_result *result)
 {
     const int32_t *label = step_place(net, net->plan.label), *rank = step_place(net, net->plan.rank);
@@ -311,21 +311,21 @@ static int step_backward(struct gyre_net *net)
         GY_TRY(gy_step_keep_state(net, 1));
     GY_TRY(status);
     net->uniform.loss_scale = net->scale.now;
-    GY_TRY(gy_engine_run(net, GY_BACKWARD)); /* nobody waits: a GPU may still be at it when the next batch is fed */
+    GY_TRY(gy_engine_run(net, GY_BACKWARD)); /* a GPU goes on when the next batch is fed */
     const int fetched = gy_parallel_fetch(net);
     return fetched == GY_OK ? GY_OK : step_failed(net, GY_BACKWARD, fetched);
 }
 
-/* Forward and backward of one shard, or of the whole batch. late: other shards and ranks are asked afterwards whether all is well. A device
- * with queues is at the backward pass already when the results come; not where it would add to sums that a loss that is not finite must
- * leave as they are. */
+/* Forward and backward of a shard, or of the whole batch. late: other shards and ranks are asked
+ * after it whether all is well. A device with queues begins backward before the results come. It
+ * does not where it adds to gradients, as a loss that is not finite must leave these alone. */
 static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int add, int late, struct gyre_result *result)
 {
     GY_TRY(gy_engine_feed(net, batch));
     GY_TRY(gy_step_check_norms(net, batch->count));
     net->uniform.step = gy_parallel_counter(net);
     net->uniform.accumulate = add;
-    GY_TRY(gy_step_keep_state(net, net->parallel.shard > 0)); /* every shard begins with the same running statistics */
+    GY_TRY(gy_step_keep_state(net, net->parallel.shard > 0)); /* each shard begins with the same */
     GY_TRY(gy_engine_run(net, GY_FORWARD));
     const int early = net->pinned && !add && (late || net->parallel.ranks == 1);
     GY_TRY(gy_engine_checked(net, step_ask_results(net), "the forward pass"));
@@ -341,7 +341,7 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
     return early ? GY_OK : step_backward(net);
 }
 
-/* Forward and backward in training mode. add: gradients are added to those that are there. train: an update may follow. */
+/* Forward and backward in training mode. add: adds gradients. train: an update may follow. */
 static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, int add, int train, struct gyre_result *result)
 {
     struct gy_parallel *p = &net->parallel;
@@ -371,7 +371,7 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
     return GY_OK;
 }
 
-/* Every sample's gradient was divided by the batch: the update takes the mean over all that have a label, of its calls, shards and ranks. */
+/* Gradients were divided by the batch. The update takes the mean over all labelled samples. */
 GY_INT void gy_engine_rates(struct gyre_net *net)
 {
     struct gy_uniform *u = &net->uniform;

@@ -29,7 +29,7 @@ GY_INT void gy_trace_put(struct gyre_net *net, int row, const char *name, const 
     struct gy_trace_event *e = &t->events[t->count++ % t->room];
     *e = (struct gy_trace_event){ .name = name, .what = what, .group = group, .began = began, .ended = gy_clock_ns(),
                                   .step = net->updates, .bytes = bytes, .row = row };
-    if (row == GY_TRACE_TALK) { /* a row shows one thing at a time: a sum waits for the one before */
+    if (row == GY_TRACE_TALK) { /* a row shows one thing at a time: sums wait in turn */
         e->began = gy_max64(e->began, t->talk_ended);
         t->talk_ended = e->ended;
     }

@@ -7,7 +7,7 @@
 
 enum gy_trace_row { GY_TRACE_COMPUTE, GY_TRACE_TALK, GY_TRACE_INPUT, GY_TRACE_ROWS };
 
-GY_INT int gy_trace_open(struct gyre_net *net); /* gyre_config.trace_events; memory is the net's arena's */
+GY_INT int gy_trace_open(struct gyre_net *net); /* trace_events; memory of the net's arena */
 GY_INT int64_t gy_trace_clock(const struct gyre_net *net); /* 0 when nothing is kept */
 /* From began until now. name: of the layer or bucket; what: op; group: program. */
 GY_INT void gy_trace_put(struct gyre_net *net, int row, const char *name, const char *what, const char *group, int64_t began, double bytes);

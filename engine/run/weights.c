@@ -133,7 +133,7 @@ static int weights_find(struct gyre_net *net, const char *name, int64_t count, i
     return GY_OK;
 }
 
-/* Gradients carry the loss scale inside, a power of two, and are sums over samples that were divided by the batch: others see their mean. */
+/* Gradients carry the loss scale and are sums over samples / batch; others see their mean. */
 static float weights_scale(const struct gyre_net *net, int region)
 {
     const double weight = net->grad_weight > 0 ? net->grad_weight : 1;
@@ -163,12 +163,12 @@ GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float
     GY_TRY(weights_find(net, name, count, &param, &region));
     const int64_t row = gy_param_row_count(&net->graph.params[param]);
     const float scale = weights_scale(net, region);
-    const int averaged = region == GY_AT_PARAM && gy_region_has(net, GY_AT_EMA, param); /* evaluation reads the average */
+    const int averaged = region == GY_AT_PARAM && gy_region_has(net, GY_AT_EMA, param);
     for (int32_t k = 0; k < net->graph.params[param].k; k++) {
         for (int64_t i = 0; i < row; i++)
             net->row2[i] = values[k * row + i] * scale;
         GY_TRY(gy_param_write_row(net, param, region, k, net->row2));
-        if (averaged)
+        if (averaged) /* evaluation reads the average */
             GY_TRY(gy_param_write_row(net, param, GY_AT_EMA, k, net->row2));
     }
     return GYRE_OK;

@@ -23,7 +23,7 @@ enum gy_layer {
 /* What a parameter is: decides initial values, weight decay, layout of import and export. */
 enum gy_param_kind {
     GY_PARAM_CONV_WEIGHT,   /* [k][r][s][c], c = channels a group; He normal, fan out */
-    GY_PARAM_LINEAR_WEIGHT, /* [k][c], c = h*w*channels of the input in NHWC order; uniform +-1/sqrt(c) */
+    GY_PARAM_LINEAR_WEIGHT, /* [k][c], c = h*w*channels of the input, NHWC; uniform +-1/sqrt(c) */
     GY_PARAM_CONV_BIAS,     /* [k]; 0 */
     GY_PARAM_LINEAR_BIAS,   /* [k]; uniform +-1/sqrt(inputs) */
     GY_PARAM_GAMMA,         /* [k]; 1 */
@@ -33,23 +33,23 @@ enum gy_param_kind {
 };
 
 struct gy_param {
-    const char *name;          /* PyTorch's: "layer1.0.conv1.weight" */
-    int kind;                  /* enum gy_param_kind */
-    int node;                  /* owner */
-    int32_t k, r, s, c;        /* unused ones are 1 */
-    int32_t flat_h, flat_w;    /* linear weights: height and width that were flattened; 1 otherwise */
-    int64_t count;             /* elements */
+    const char *name;       /* PyTorch's: "layer1.0.conv1.weight" */
+    int kind;               /* enum gy_param_kind */
+    int node;               /* owner */
+    int32_t k, r, s, c;     /* unused ones are 1 */
+    int32_t flat_h, flat_w; /* linear weights: flattened height, width; else 1 */
+    int64_t count;          /* elements */
 };
 
 struct gy_node {
     int layer;                 /* enum gy_layer */
-    const char *name;          /* dotted and unique: "layer1.0.conv1"; unnamed layers get kind and number: "relu3" */
+    const char *name;          /* unique: "layer1.0.conv1"; without a label "relu3" */
     int line, column;          /* of the layer's word in the net text */
     int input_count;
     int input[GY_NODE_INPUTS]; /* node indexes, each less than the own */
-    struct gy_geom geom;       /* n is 0; h w c of input[0], p q k the output: pools, convs, all layers */
-    float f[8];                /* as the op table wants them: eps and momentum, dropout rate, LRN, smoothing */
-    int32_t flat_h, flat_w;    /* height and width that a flatten put into the value's channels; 1 otherwise */
+    struct gy_geom geom;       /* n is 0; h w c of input[0], p q k of the output */
+    float f[8];                /* for the op: eps and momentum, dropout rate, LRN, smoothing */
+    int32_t flat_h, flat_w;    /* height, width that a flatten put into channels; else 1 */
     int weight, bias;          /* index in params or -1: weight or gamma, bias or beta */
     int run_mean, run_var;     /* batch norm */
     int split;                 /* linear: ranks keep slices of its columns */
@@ -67,21 +67,21 @@ struct gy_graph {
     int splits;                /* nodes that are split */
 };
 
-/* text: bytes bytes, need not end in NUL; source: name for sentences ("resnet50", "my.net"). GY_E_NET with a sentence
- * "source:line:column: ..." for any mistake; GY_E_NOMEM. *graph is set on success only; its memory is the arena's: a few
- * hundred bytes a layer, tables and names that parsing alone needs included. */
+/* text has `bytes` bytes, NUL or not; source names it in sentences ("resnet50", "my.net"). GY_E_NET
+ * with "source:line:column: ..." for a mistake; GY_E_NOMEM. *graph is set on success only. Its
+ * memory is the arena's: a few hundred bytes a layer, with what only parsing needs. */
 GY_INT int gy_graph_parse(struct gy_graph *graph, struct gy_arena *arena, const char *text, size_t bytes,
                           const char *source, struct gy_error *err);
 
-GY_INT const char *gy_layer_name(int layer);               /* the word of the language */
-GY_INT int gy_param_is_state(int kind);                     /* running mean or variance */
-GY_INT void gy_layer_help(struct gy_sink *sink); /* the language: a line a layer with its options and defaults */
+GY_INT const char *gy_layer_name(int layer);     /* the word of the language */
+GY_INT int gy_param_is_state(int kind);          /* running mean or variance */
+GY_INT void gy_layer_help(struct gy_sink *sink); /* a line a layer: its options and defaults */
 
-/* The zoo: named nets as net text. name: "resnet50". classes 0 and side 0 mean the net's own. Text comes through the
- * sink. GY_E_ARG with the nearest name when unknown, or when the side is too small for the net. */
+/* The zoo writes nets as text into the sink. name: "resnet50". classes 0, side 0: the net's own.
+ * GY_E_ARG with the nearest name if unknown, or if the side is too small. */
 GY_INT int gy_zoo_write(struct gy_sink *sink, const char *name, int32_t classes, int32_t side_h, int32_t side_w,
                         int32_t channels, struct gy_error *err);
-GY_INT const char *gy_zoo_name(int index);                  /* NULL after the last */
-GY_INT const char *gy_zoo_about(int index);                 /* one line: paper, own input and classes */
+GY_INT const char *gy_zoo_name(int index);  /* NULL after the last */
+GY_INT const char *gy_zoo_about(int index); /* paper, input, classes */
 
 #endif

@@ -101,9 +101,9 @@ static int64_t graph_products(const struct gy_node *n)
 {
     if (n->layer != GY_LAYER_CONV && n->layer != GY_LAYER_LINEAR)
         return 0;
-    const struct gy_geom *g = &n->geom;
+    const struct gy_geom *g = &n->geom; /* a filter has at least 1 element */
     const int64_t outputs = (int64_t)g->p * g->q * g->k, filter = (int64_t)g->r * g->s * (g->c / g->groups);
-    return outputs > GY_MAX_PRODUCTS / filter ? GY_MAX_PRODUCTS + 1 : outputs * filter; /* filter is at least 1 */
+    return outputs > GY_MAX_PRODUCTS / filter ? GY_MAX_PRODUCTS + 1 : outputs * filter;
 }
 
 static int graph_check_work(const struct gy_graph *graph, const char *source, struct gy_error *err)
@@ -151,7 +151,7 @@ static void graph_param_shape(const struct gy_graph *graph, const struct gy_node
     }
     if (p->kind == GY_PARAM_LINEAR_WEIGHT) {
         const struct gy_node *in = &graph->nodes[n->input[0]];
-        p->flat_h = in->flat_h * in->geom.p; /* a value is an image or was flattened from one: one factor is 1 */
+        p->flat_h = in->flat_h * in->geom.p; /* of an image, or flattened from one: a factor is 1 */
         p->flat_w = in->flat_w * in->geom.q;
     }
     p->count = (int64_t)p->k * p->r * p->s * p->c; /* within GY_MAX_PARAM_COUNT: layer.c */

@@ -15,9 +15,9 @@ GY_INT int gy_names_open(struct gy_names *names, const struct gy_graph *graph, i
 GY_INT int gy_names_find(const struct gy_names *names, const char *name); /* node, or -1 */
 GY_INT void gy_names_add(struct gy_names *names, int node);               /* its name must be new */
 
-/* Ends a graph whose nodes are all there: loss, unused values, names of unlabelled nodes, parameters. unlabelled[node]:
- * number of the node among the unlabelled ones of its kind and scope, and its name is the scope's prefix; 0: it has a
- * name. */
+/* Ends a graph that has all nodes: loss, unused values, names of unlabelled nodes, parameters.
+ * unlabelled[node]: its number among the unlabelled ones of its kind and scope; its name is the
+ * scope's prefix. 0: it has a name. */
 GY_INT int gy_graph_finish(struct gy_graph *graph, struct gy_names *names, const int *unlabelled,
                            struct gy_arena *arena, const char *source, struct gy_error *err);
 

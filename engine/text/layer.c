@@ -64,7 +64,7 @@ static int layer_check_value(const struct gy_layer_use *use)
 static int layer_check_weights(const struct gy_layer_use *use)
 {
     const struct gy_geom *g = &use->node->geom;
-    const int64_t filter = (int64_t)g->r * g->s * (g->c / g->groups); /* at most 2^10 * 2^10 * 2^30 */
+    const int64_t filter = (int64_t)g->r * g->s * (g->c / g->groups); /* at most 2^50 */
     if (filter > GY_MAX_VALUE_COUNT || filter > GY_MAX_PARAM_COUNT / g->k)
         return LAYER_FAIL(use, GY_OPT_OUT, "%d filters of %dx%dx%d weights: at most %" PRId64
                           " weights a filter and %" PRId64 " in all are allowed", g->k, g->r, g->s,
@@ -82,8 +82,8 @@ static void layer_read_window(const struct gy_layer_use *use, struct gy_geom *g)
     g->pad_w = (int32_t)use->value[GY_OPT_PAD][1];
 }
 
-/* Output size along one side; 0 when the window does not fit. With ceil a last window may hang over the far edge, as
- * long as it begins inside the image or its near padding (PyTorch's rule). */
+/* Output size of a side; 0: the window does not fit. With ceil a last window may hang over the far
+ * edge if it begins inside the image or its near padding (PyTorch's rule). */
 static int32_t layer_out_side(int64_t side, int64_t window, int64_t stride, int64_t pad, int64_t dilation,
                               int ceil_mode)
 {
@@ -240,8 +240,8 @@ static int layer_shape_leaky(struct gy_layer_use *use)
     return GY_OK;
 }
 
-/* Two values of different shape, or the same value twice. The node's own name is not known yet; those of labelled
- * inputs are. */
+/* Two values of different shape, or the same value twice. The node's own name is not known yet;
+ * names of labelled inputs are. */
 static int layer_check_pair(const struct gy_layer_use *use, int k, int channels_too)
 {
     const struct gy_node *a = layer_input(use, 0), *b = layer_input(use, k);

@@ -6,7 +6,7 @@
 #include "engine/text/graph.h"
 
 #define GY_MAX_PARAM_COUNT ((int64_t)1 << 33)  /* elements of all parameters together */
-#define GY_MAX_VALUE_COUNT ((int64_t)1 << 30)  /* elements of one value of one sample; weights of one filter */
+#define GY_MAX_VALUE_COUNT ((int64_t)1 << 30) /* elements of a sample's value, or of a filter */
 #define GY_MAX_PRODUCTS ((int64_t)1 << 45)     /* multiplications of one sample in a forward pass */
 
 /* What an option sets. Options of different layers with one meaning share a slot. */
@@ -34,10 +34,10 @@ struct gy_option {
 
 /* One layer of the text while it becomes a node. */
 struct gy_layer_use {
-    struct gy_graph *graph;           /* nodes before this one are complete */
-    struct gy_node *node;             /* layer, place and inputs are set; shape inference fills the rest */
+    struct gy_graph *graph;   /* nodes before this one are complete */
+    struct gy_node *node;     /* layer, place, inputs are set; shape inference does the rest */
     double value[GY_OPT_SLOTS][3];
-    int column[GY_OPT_SLOTS];         /* where the option was written, 0: it was not */
+    int column[GY_OPT_SLOTS]; /* where the option was written, 0: it was not */
     const char *source;
     struct gy_error *err;
 };
@@ -47,14 +47,14 @@ struct gy_layer_row {
     int names_lo, names_hi;           /* how many named values follow the word */
     const struct gy_option *options;  /* those without a word come first */
     int option_count;
-    /* Fills geom and f of the node; sets weight, bias, run_mean, run_var to 0 where the layer has them. */
+    /* Fills the node's geom and f; sets weight, bias, run_mean, run_var to 0 where it has them. */
     int (*shape)(struct gy_layer_use *use);
     const char *usage, *about;
 };
 
 GY_INT const struct gy_layer_row *gy_layer_row(int layer);
 GY_INT int gy_layer_find(const char *word);            /* enum gy_layer, or -1 */
-GY_INT const char *gy_layer_suggest(const char *word); /* nearest word that can begin a line, or NULL */
+GY_INT const char *gy_layer_suggest(const char *word); /* nearest that begins a line, or NULL */
 /* Writes "source:line:column: sentence" and returns GY_E_NET. */
 GY_INT int gy_layer_fail(struct gy_error *err, const char *source, int line, int column, const char *fmt, ...)
     GY_PRINTF(5, 6);

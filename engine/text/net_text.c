@@ -29,7 +29,7 @@ struct parse_token {
 struct parse_line {
     const char *text; /* without comment */
     int bytes, number;
-    int close;        /* of an opening line: index of its closing line; -1: a layer or a closing line */
+    int close;        /* index of an opening line's closing line, else -1 */
 };
 
 struct parse_scope {
@@ -64,7 +64,7 @@ struct parse_state {
 
 /* ---- bytes ---- */
 
-/* Bytes of the UTF-8 sequence at text, 0 when it is none: too long forms, surrogates, numbers above 10FFFF. */
+/* Bytes of the UTF-8 sequence at text; 0: none. Overlong forms, surrogates, > 10FFFF are none. */
 static size_t parse_utf8_bytes(const unsigned char *text, size_t left)
 {
     static const struct { unsigned char mask, lead; uint32_t least; } forms[] = {
@@ -109,7 +109,7 @@ static int parse_check_bytes(struct parse_state *p, const char *text, size_t byt
 
 static int parse_is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-/* The next line that says something; *at moves behind it, *number counts all lines. 0 at the end. */
+/* The next line with a word; *at moves behind it, *number counts all lines. 0 at the end. */
 static int parse_next_line(const char *text, size_t bytes, size_t *at, int *number, struct parse_line *line)
 {
     while (*at < bytes) {
@@ -180,7 +180,7 @@ static int parse_is(const struct parse_state *p, int token, const char *word)
     return token < p->token_count && strcmp(p->token[token].text, word) == 0;
 }
 
-/* A value's or a block's name: letters, digits, '_', '-', '.'; not a word with a meaning of its own. */
+/* A value's or a block's name: letters, digits, '_', '-', '.'; no word with a meaning. */
 static int parse_check_name(const struct parse_state *p, const char *name, int column)
 {
     const size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
@@ -202,8 +202,8 @@ static int parse_fail_word(const struct parse_state *p, const struct parse_token
                       word->text, near ? near : "");
 }
 
-/* Where a brace may stand: '{' last in a line of block or repeat, '}' alone. Returns in *kind 1 opening, 2 closing, 0
- * none. */
+/* A brace may stand last in a line of block or repeat ('{'), or alone ('}'). *kind: 1 opening, 2
+ * closing, 0 none. */
 static int parse_brace_kind(struct parse_state *p, int *kind)
 {
     const int opener = parse_is(p, 0, "block") || parse_is(p, 0, "repeat"), last = p->token_count - 1;

@@ -111,8 +111,8 @@ static void zoo_cifar(struct gy_sink *sink, const struct zoo_net *net)
     gy_sink_printf(sink, "\n        gap\n");
 }
 
-/* With preactivation (He et al. 2016, arXiv:1603.05027): in a stage's first block the shortcut, too,
- * begins behind the first ReLU. */
+/* Preactivation (He et al. 2016, arXiv:1603.05027): a stage's first block begins its shortcut, too,
+ * behind the first ReLU. */
 static void zoo_preact(struct gy_sink *sink, const struct zoo_net *net)
 {
     gy_sink_printf(sink, "conv1: conv 16 3x3\n");

@@ -130,7 +130,8 @@ GY_INT int gy_metrics_add(struct gy_metrics *metrics, const float *scores, const
     return GY_OK;
 }
 
-/* Lets own[at] sink among own[at..count): the smallest comes up, so that the sorted order is descending. */
+/* Lets own[at] sink among own[at..count): the smallest comes up, so the sorted order is
+ * descending. */
 static void met_sink(float *own, int64_t at, int64_t count)
 {
     for (int64_t child; (child = 2 * at + 1) < count; at = child) {
@@ -162,8 +163,8 @@ static float met_score(const struct gy_metrics *metrics, int64_t sample, int32_t
     return isnan(score) ? -HUGE_VALF : score;
 }
 
-/* The first of the descending own[0..count) that is at most score: from that place on, a threshold lets the sample
- * in. */
+/* The first of the descending own[0..count) that is at most score: thresholds from that place on
+ * accept the sample. */
 static int64_t met_place(const float *own, int64_t count, float score)
 {
     int64_t low = 0, high = count;
@@ -177,8 +178,8 @@ static int64_t met_place(const float *own, int64_t count, float score)
     return low;
 }
 
-/* Sum over the distinct scores of the class's own samples, from the highest: recall gained there times precision
- * there. */
+/* Sum over the distinct scores of the class's own samples, from the highest: recall gained there
+ * times precision there. */
 static double met_average(struct gy_metrics *metrics, int32_t label)
 {
     int64_t count = 0, others = 0;
@@ -258,11 +259,12 @@ GY_INT const char *gy_metrics_note(const struct gy_metrics *metrics)
     return metrics->note[0] != 0 ? metrics->note : NULL;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 enum { MET_FULL = 20, MET_WORST = 10, MET_PAIRS = 10, MET_NAME = 24, MET_JSON_MATRIX = 256 };
 
-/* A class's name in exactly `width` characters, or as many as it has with width 0; control characters as '?'. */
+/* A class's name in exactly `width` characters, or whole if width is 0; control characters as
+ * '?'. */
 static void met_name(struct gy_sink *sink, const char *const *names, int32_t label, int width)
 {
     char number[16];
@@ -314,8 +316,8 @@ static void met_row(struct gy_sink *sink, const struct gy_class_metrics *row, in
     gy_sink_printf(sink, "\n");
 }
 
-/* The class with the lowest F1 after (f1, label) in that order; -1 after the last. Classes without samples do not
- * count. */
+/* The class with the lowest F1 after (f1, label) in that order; -1 after the last. Classes without
+ * samples do not count. */
 static int32_t met_next_worst(const struct gy_metrics *metrics, double f1, int32_t label)
 {
     struct gy_class_metrics one;
@@ -371,7 +373,8 @@ static void met_print_matrix(const struct gy_metrics *metrics, const char *const
     }
 }
 
-/* The cells off the diagonal with the largest counts, largest first; of equal ones the first. Returns how many. */
+/* The cells off the diagonal with the largest counts, in that order; of equal ones the first leads.
+ * Returns how many. */
 static int met_pairs(const struct gy_metrics *metrics, int64_t cells[MET_PAIRS])
 {
     int found = 0;

@@ -12,7 +12,7 @@ struct gyre_data {
     struct gy_data *data;
 };
 
-/* GY_E_MISMATCH when the net's input is of another type than the data's samples; which: "training". */
+/* GY_E_MISMATCH: the net's input has another type than the data's samples. which: "training". */
 GY_INT int gy_data_check_input(struct gyre_net *net, const struct gyre_data *data, const char *which);
 
 /* Batches that were not ready when asked for, the first aside, and the seconds that it took. */

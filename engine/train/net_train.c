@@ -98,7 +98,8 @@ static void train_ended(struct train_run *run, int note, int64_t began)
 
 /* ---- checkpoints ---- */
 
-/* Ranks have gradients of their own that wait for their update. A checkpoint has room for those of one rank, so it comes behind the update. */
+/* Several ranks have gradients of their own that wait for their update. A checkpoint has room for
+ * those of one rank, so it comes after the update. */
 static int train_several(const struct train_run *run)
 {
     return run->net->parallel.ranks > 1 || run->net->pipe;
@@ -152,7 +153,7 @@ static int train_load(struct train_run *run, const char *path, int64_t step)
     return GY_OK;
 }
 
-/* Newest first, until one can be loaded. The first sentence is the one that counts when none can. */
+/* Tries the newest first, until one can be loaded. If none can, the first sentence counts. */
 static int train_load_newest(struct train_run *run, const struct gy_checkpoints *list)
 {
     struct gyre_error first = { 0 };
@@ -227,7 +228,7 @@ static int train_open_loader(struct train_run *run)
     return status == GYRE_OK ? GYRE_OK : gy_engine_fail(run->net, status, "%s", error.text);
 }
 
-/* Folders number their classes by name: a class that is missing on one side would shift all labels. */
+/* Folders number their classes by name. A class that one side lacks would shift all labels. */
 static int train_check_classes(struct train_run *run)
 {
     const struct gyre_train_config *c = &run->config;
@@ -283,7 +284,8 @@ static int train_report_resume(struct train_run *run)
     return GY_OK;
 }
 
-/* Rank 0 alone tests, writes and reports; the others only look whether there is something to go on from. */
+/* Rank 0 alone tests, writes and reports. The others only look whether there is something to
+ * resume. */
 static int train_follow(struct train_run *run)
 {
     struct gy_checkpoints list;
@@ -309,7 +311,8 @@ static int train_agree(struct train_run *run)
     if (!train_several(run))
         return GY_OK;
     const int64_t step = job->elastic ? run->total : run->done; /* then ranks may stand apart */
-    GY_TRY(gy_peers_follow(job, &run->config.checkpoint_steps, &run->net->error)); /* weights are compared then */
+    /* weights are compared at checkpoints */
+    GY_TRY(gy_peers_follow(job, &run->config.checkpoint_steps, &run->net->error));
     GY_TRY(gy_peers_agree(job, "number of training samples", (uint64_t)run->info.samples, &run->net->error));
     const char *const what = job->elastic ? "number of steps" : "step that the run goes on from";
     return gy_peers_agree(job, what, (uint64_t)step, &run->net->error);
@@ -472,7 +475,8 @@ static int train_row(struct train_run *run, const struct gyre_report *test)
     if (run->config.folder && run->written < run->done) /* a rank that was lost may have done so */
         GY_TRY(gy_run_files_row(&run->files, &row, &run->net->error));
     run->written = run->done;
-    memset(&run->row, 0, sizeof run->row); /* not before: a checkpoint of a run that fails here has them */
+    /* not before: if the run fails here, its checkpoint has them */
+    memset(&run->row, 0, sizeof run->row);
     return GY_OK;
 }
 
@@ -576,7 +580,8 @@ static int train_is_epoch(const struct train_run *run)
                                                  run->before < run->total);
 }
 
-/* Is now the time for a checkpoint? What remains behind the last update of several ranks is in none, and is done again by a longer run. */
+/* Is now the time for a checkpoint? Batches after the last update of several ranks are in none; a
+ * longer run does them again. */
 static int train_saves(const struct train_run *run)
 {
     const int64_t every = run->config.checkpoint_steps, left = run->total - run->done;
@@ -585,7 +590,7 @@ static int train_saves(const struct train_run *run)
     return final || run->due || (every ? train_passes(run, every) : train_is_epoch(run));
 }
 
-/* All ranks have the same weights, or there is no checkpoint of them, nor one of what comes behind. */
+/* All ranks have the same weights, or neither a checkpoint nor anything after it is written. */
 static int train_keep(struct train_run *run)
 {
     run->due = train_waits(run);
@@ -621,7 +626,8 @@ static int train_conclude(struct train_run *run)
     return GY_OK;
 }
 
-/* A checkpoint comes before the test and the row of its step, which can fail. Where a run goes on and that row is not there, they come now. */
+/* A checkpoint comes before the test and the row of its step, which can fail. If a resumed run
+ * lacks that row, they come now. */
 static int train_catch_up(struct train_run *run)
 {
     int64_t due = run->saved >= 0 && gy_run_files_last(&run->files) < run->saved;
@@ -630,7 +636,8 @@ static int train_catch_up(struct train_run *run)
     if (run->saved < 0 && run->lent < 0 && !due)
         return GY_OK;
     if (due) {
-        run->progress.rate = gy_schedule_rate(&run->net->config.schedule, run->net->updates - (run->net->pending == 0)); /* of that step */
+        /* the rate of that step */
+        run->progress.rate = gy_schedule_rate(&run->net->config.schedule, run->net->updates - (run->net->pending == 0));
         return train_conclude(run);
     }
     memset(&run->row, 0, sizeof run->row);
@@ -676,7 +683,8 @@ static int train_loop(struct train_run *run)
             GY_TRY(train_keep(run));
         GY_TRY(train_conclude(run));
         GY_TRY(gy_train_served_meet(run));
-        /* whatever was reported above may have asked to stop: the next step tells all ranks, which stop behind it, or behind an update */
+        /* a callback above may have asked to stop; the next step tells all ranks, and they stop
+         * after it, or after an update */
         run->net->parallel.stop = run->stop;
         run->halt = run->halt || (several ? run->net->parallel.stopped : run->stop);
         if (run->net->parallel.grown && run->done < run->total && !run->halt)
@@ -707,7 +715,8 @@ static int train_finish(struct train_run *run)
                                   : GY_OK;
 }
 
-/* A run that fails between two steps, for want of data or of a disk for its rows, can go on later from where it was. */
+/* A run that fails between two steps, for lack of data or of disk space, can go on later from
+ * there. */
 static void train_rescue(struct train_run *run)
 {
     const struct gyre_error error = *gyre_last_error(run->net);

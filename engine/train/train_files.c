@@ -102,7 +102,8 @@ GY_INT int gy_checkpoints_prune(const struct gy_alloc *alloc, const struct gy_lo
     return GY_OK;
 }
 
-/* "checkpoint-12.safetensors.part4711", "metrics.csv.part4711", "curve.svg.part4711": written by gy_outfile. */
+/* Names that gy_outfile writes: "checkpoint-12.safetensors.part4711", "metrics.csv.part4711",
+ * "curve.svg.part4711". */
 static int trainf_is_leftover(const char *name)
 {
     static const char *const stems[] = { TRAINF_SUFFIX, "metrics.csv", "curve.svg" };
@@ -175,7 +176,8 @@ GY_INT int gy_run_files_open(struct gy_run_files *files, const struct gy_alloc *
     GY_TRY(gy_file_join(path, sizeof path, folder, "metrics.csv", err));
     GY_TRY(gy_csv_open(&files->csv, alloc, path, TRAINF_HEADER, first_step, err));
     GY_TRY(gy_events_open(&files->events, alloc, folder, err));
-    const int64_t next = gy_csv_last(files->csv) < first_step ? first_step : first_step + 1; /* the row of first_step may be missing */
+    /* the row of first_step may be missing */
+    const int64_t next = gy_csv_last(files->csv) < first_step ? first_step : first_step + 1;
     return first_step > 0 ? gy_events_restart(files->events, next, err) : GY_OK;
 }
 

@@ -16,8 +16,8 @@ static void train_data_text(const struct train_run *run, char *text, size_t room
     snprintf(text, room, "%" PRId64 " samples%s, batch %d%s", d->samples, part, run->shape.batch, shards);
 }
 
-/* How many batches are a step, and how many steps an update: on other ranks, or of other steps, the counters mean something else. Shards are
- * dealt to any number of ranks. */
+/* How many batches are a step, and how many steps an update. On other ranks, or with other steps,
+ * the counters mean something else. Shards are dealt to any number of ranks. */
 static void train_step_text(const struct train_run *run, char *text, size_t room)
 {
     const struct gy_parallel *p = &run->net->parallel;
@@ -42,7 +42,7 @@ GY_INT int gy_train_write_notes(struct train_run *run)
     return gyre_note(run->net, "epochs", text);
 }
 
-/* A note of the checkpoint: 1 when it is there, 0 when there is none, else the status of reading it. */
+/* A note of the checkpoint. Returns 1, 0 if there is none, or the status of reading it. */
 static int train_read_note(struct train_run *run, const char *path, const char *key, char *text, size_t room)
 {
     struct gyre_error error;
@@ -62,7 +62,8 @@ static int train_read_step(struct train_run *run, const char *path)
                           "of ranks)", path, text, want);
 }
 
-/* Three numbers of the note: a sum of losses, and of how many samples, of which how many were right; they are of one epoch at most. */
+/* Three numbers of the note: a sum of losses, how many samples it has, and how many of them were
+ * right. They are of one epoch at most. */
 static int train_take_sums(const struct train_run *run, const double in[3], struct train_sums *out)
 {
     const double most = (double)run->per_epoch * (double)run->all;
@@ -72,7 +73,7 @@ static int train_take_sums(const struct train_run *run, const double in[3], stru
     return (double)out->labelled == in[1] && (double)out->right == in[2] ? 0 : -1;
 }
 
-/* The checkpoint was made on this data set with this batch, else its counters mean something else. */
+/* The checkpoint must have this data set and this batch, or its counters mean something else. */
 GY_INT int gy_train_read_notes(struct train_run *run, const char *path)
 {
     char text[256], want[256];

@@ -22,32 +22,32 @@ struct train_state {
 
 struct train_run {
     struct gyre_net *net;
-    struct gyre_train_config config, given; /* given: before a rank that does not lead took out what is rank 0's */
+    struct gyre_train_config config, given; /* given: before a follower removed what is rank 0's */
     struct gyre_shape shape;
     struct gyre_data_info info;
     struct gyre_loader *loader;
     struct gy_run_files files;
-    struct gy_lock lock;            /* of the folder */
+    struct gy_lock lock;                    /* of the folder */
     struct gy_train_served served;
-    int64_t per_epoch, total, done; /* batches */
+    int64_t per_epoch, total, done;         /* batches */
     /* done, before the last step: of workers that do not go in step it can be any number less */
     int64_t before;
     int64_t lent;                   /* batches done when weights went to rank 0 last; -1: never */
     int64_t saved;                  /* batches done at the last checkpoint; -1: none */
-    int64_t compared;               /* batches done when the ranks' weights were compared last; -1: never */
+    int64_t compared;               /* batches done at the last comparison of weights; -1: never */
     int64_t row_every;
     struct train_sums epoch, row;   /* since the epoch's begin, since the last row */
     int64_t epoch_began, epoch_first; /* clock and batches done when this process began the epoch */
     double seconds_per_batch, seconds_per_test;
     struct gyre_progress progress;
-    int stop, between;              /* the callback asked to stop; the net stands between two steps, whole */
+    int stop, between;              /* the callback asked to stop; the net is whole between steps */
     int halt;                       /* some rank's callback did, and all know it */
     int joined;                     /* this rank came later */
     int due;                        /* a checkpoint waits for the next update */
     int stepping;                   /* a step was begun, and has not come back well */
     int leads;                      /* this rank has the folder, if there is one */
     int64_t written;                /* then: batches done at the last row that was written */
-    int64_t concluded;              /* batches done at the last row or epoch that was concluded; the sums before it */
+    int64_t concluded;              /* batches done at the last conclusion; the sums before it: */
     struct train_sums last_epoch, last_row;
     int32_t mine, all;              /* samples of a step: of this rank, of all */
 };

@@ -33,9 +33,9 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"winograd7", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
 };
 
-/* Statistics are taken item by item and merged, as are sums over a data gradient: what cuts pixels moves them. Pairs of
- * bf16 pixels are counted from the begin of a strip. Parts of a weight gradient are added. A slice of the channels is
- * summed by itself. */
+/* What cuts pixels moves statistics and sums over a data gradient: both are merged item by item.
+ * bf16 pairs of pixels count from a strip's begin. Parts of a weight gradient are added. A slice of
+ * channels has its own sum. */
 static int blocks_effect(const struct gy_op *op, int place)
 {
     const int grad = op->code == GY_OP_CONV_WGRAD;

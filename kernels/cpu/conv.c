@@ -11,7 +11,7 @@
 #include "kernels/cpu/product.h"
 
 #define CONV_TURN 16  /* pairs of a reduction that are turned at a time */
-#define CONV_LOOKAHEAD 16 /* rows of weights from the one that is packed to those that are prefetched */
+#define CONV_LOOKAHEAD 16 /* rows of weights from the packed one to the prefetched ones */
 #define CONV_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */
 
 /* What one thread needs. */
@@ -89,9 +89,9 @@ static int64_t conv_red(const struct gy_product *p)
     return p->red * (p->pair && !p->odd ? 2 : 1);
 }
 
-/* Rows [0, len) of a slice, panel->cols columns from src[col * pitch + row], turned into dst [len][width]; in pairs: two
- * values of the reduction, neighbours in src, become one unit. elems: floats of src that count, the last pair's second is
- * zero if it is not one of them. */
+/* Turns rows [0, len) of a slice, panel->cols columns from src[col * pitch + row], into dst
+ * [len][width]. In pairs, two neighbours in src become one unit. elems: floats of src that count;
+ * the last pair's second is zero if it is beyond them. */
 static void conv_pack_turned(const struct conv_job *job, const struct gy_panel *panel, const float *src, int64_t pitch,
                              int64_t len, int64_t elems, float *dst)
 {
@@ -116,7 +116,7 @@ static void conv_pack_turned(const struct conv_job *job, const struct gy_panel *
     }
 }
 
-/* Row j of transposed weights as a slice of lines or taps sees it: j counts floats behind the tap (r, s). */
+/* Row j of transposed weights, for a slice of lines or taps: j floats behind the tap (r, s). */
 static const float *conv_turned_row(const struct conv_job *job, int64_t group, int64_t r, int64_t s, int64_t j)
 {
     const struct gy_product *p = job->p;
@@ -287,7 +287,7 @@ struct conv_step {
     int cold;                /* of enum conv_cold */
 };
 
-/* The register tile of rows [at, end) prefetches the input rows and the outputs of the next one, which ends at row next. */
+/* Rows [at, end) prefetch input rows and outputs of the next register tile: it ends at `next`. */
 static void conv_prefetch(const struct conv_own *own, const struct conv_step *step, int half, struct gy_gemm_tile *t, int64_t at,
                           int64_t end, int64_t next)
 {
@@ -385,7 +385,7 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
     const struct conv_slice *const s = &step->slice;
     struct gy_gemm_tile t = { .row_pitch = a->count, .taps = s->taps, .len = s->len, .cols = panel->cols };
     const int finishes = s->last && conv_finishes(p, panel);
-    const int late = p->half || (finishes && s->before == 0); /* what is there is added last: no multiplication waits for it */
+    const int late = p->half || (finishes && s->before == 0); /* added last: no product waits */
     t.out_first = p->half ? 0 : panel->first;
     if (s->before == 0 && (late || !job->add))
         t.init = job->bias ? job->bias + a->group * p->vec + panel->first : job->cpu->zeros;
@@ -511,12 +511,12 @@ static void conv_run_product(const struct gy_cpu *cpu, struct conv_job *job)
     gy_pool_run(cpu->pool, conv_tile, job, p->groups * p->strips * p->panel_groups);
 }
 
-/* Outputs beyond the caches go past them where they are written once, in whole cache lines. */
+/* Outputs beyond the caches bypass them if whole lines are written once, and no sums wait there. */
 static int conv_streams(const struct gy_product *p, const struct gy_op *op)
 {
     const int64_t bytes = p->half ? 2 : 4, row = p->out_pitch * bytes;
     const int whole = row % GY_CACHE_LINE == 0 && p->vec * bytes % GY_CACHE_LINE == 0;
-    const int again = !p->half && (p->depth > p->depth_block || p->taps > p->tap_block); /* sums wait there */
+    const int again = !p->half && (p->depth > p->depth_block || p->taps > p->tap_block);
     const int changed = p->transposed ? (op->flags & GY_F_ADD_DX) != 0
                                       : op->tensor[GY_SCALE] >= 0 || op->tensor[GY_RES] >= 0 || op->act != GY_ACT_NONE;
     return whole && !changed && !again && p->n * p->h.out_size * p->w.out_size * row >= CONV_STREAM;

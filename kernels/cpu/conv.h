@@ -4,11 +4,11 @@
 #define GY_CPU_CONV_H
 #include "kernels/cpu/cpu_context.h"
 
-/* Scale, shift, residual and activation on Y in place: rows pixels from pixel on, cols channels from channel on. */
+/* Scale, shift, residual, activation on Y in place: rows from pixel on, cols from channel on. */
 GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, int64_t pixel, int64_t rows,
                             int64_t channel, int64_t cols);
 
-/* The part of a weight gradient that is a bias's, where it is wanted; it uses scratch from the begin. */
+/* The bias's part of a weight gradient, where it is wanted; it uses scratch from its begin. */
 GY_INT size_t gy_cpu_dbias_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_dbias_run(const struct gy_cpu *cpu, const struct gy_op *op);
 

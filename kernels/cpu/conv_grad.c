@@ -26,13 +26,13 @@
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
 #define WGRAD_K_BLOCK 128      /* and rows of it */
-#define WGRAD_ROWS_FEW 64      /* blocks of so few rows are not cut further for the sake of threads, */
-#define WGRAD_ITEMS_EACH 4     /* which want so many blocks each */
-#define WGRAD_MEETS 1024       /* rows of dy so many floats apart, or a multiple, meet in one set of a core's first cache: */
-#define WGRAD_COPY_DEPTH 256   /* with so many channels of x, a copy that lies better is worth it */
-#define WGRAD_COPY_STRIPS 4    /* and longer strips, as of 384 pixels instead of 96 */
+#define WGRAD_ROWS_FEW 64      /* blocks of no more rows are not cut for the sake of threads, */
+#define WGRAD_ITEMS_EACH 4     /* of which each wants so many blocks */
+#define WGRAD_MEETS 1024       /* dy rows a multiple of it apart, in floats, share a cache set; */
+#define WGRAD_COPY_DEPTH 256   /* with so many channels of x a copy without that pays, */
+#define WGRAD_COPY_STRIPS 4    /* and longer strips: 384 pixels instead of 96 */
 #define WGRAD_SHARES 4         /* the last panels of a strip that prefetch the next one */
-#define WGRAD_WHOLE 7          /* pixels along a side of an image, of which those at the edge are few */
+#define WGRAD_WHOLE 7          /* of an image with so many pixels a side few are at the edge */
 #define WGRAD_PANEL_GAP (GY_WIDTH_MAX / 4) /* floats between panels of dy */
 #define WGRAD_VECTORS (GY_WIDTH_MAX / 4) /* vectors of a panel, at most */
 
@@ -48,7 +48,7 @@ struct wgrad_own {
     float *turned;      /* [depth][k_block]: dw the other way round */
     float *patch;       /* [strip][pitch of patches] */
     float *x;           /* [strip][width]: panel of x at this tap */
-    float *dy;          /* bf16: [strip][dy_pitch] widened, or [strip / 2][dy_pitch] pairs; or panels: [strip][rows] a tile */
+    float *dy;          /* bf16: [strip][dy_pitch] or pairs [strip / 2][]; panels: [strip][rows] */
 };
 
 /* Scratch of all threads. */
@@ -61,17 +61,17 @@ struct wgrad_plan {
     struct gy_product p;
     int64_t taps, depth;                 /* dw is [K][taps][depth] */
     int lines;                           /* few channels: patches are taken from lines, one tap */
-    int join;                            /* and copied whole, since the lines of a patch are not whole vectors, or */
+    int join; /* patches are copied: their lines are not whole vectors; or */
     int turned;                          /* lines: vectors run over output channels */
-    int64_t line, pitch, row;            /* floats or pairs of a line of a patch, from patch to patch; pixels of a grid row or 1 */
+    int64_t line, pitch, row; /* floats (pairs) of a patch's line, a patch; pixels of a row, or 1 */
     int64_t k_block, c_block, k_blocks, c_blocks;
-    int64_t splits, split, strip;        /* pixels a split, a strip */
-    int64_t dy_pitch;                    /* of dy that was widened, made pairs of or copied row by row */
-    int64_t dy_floats;                   /* of that, or of panels */
-    int64_t floats;                      /* of dw */
-    int half, pair;                      /* bf16: widened, or (pair) two pixels at a time */
-    int panels, copy;                    /* float: dy is copied, into panels or row by row */
-    int whole;                           /* panels of every pixel for all taps: rows of zeros where there is no input */
+    int64_t splits, split, strip; /* pixels a split, a strip */
+    int64_t dy_pitch;             /* of dy after widening, pairing or a copy by rows */
+    int64_t dy_floats;            /* of that, or of panels */
+    int64_t floats;               /* of dw */
+    int half, pair;               /* bf16: widened, or (pair) two pixels at a time */
+    int panels, copy;             /* float: dy is copied, into panels or row by row */
+    int whole;                    /* panels of every pixel for all taps; zeros where no input is */
     const float *zeros;
     int64_t part_pitch;                  /* floats from part to part of dw; 0: dw itself */
     struct wgrad_own own;                /* layouts of scratch */
@@ -106,7 +106,7 @@ static int wgrad_take_lines(struct wgrad_plan *w, const struct gy_op *op, struct
     return 1;
 }
 
-/* Splits wanted, from tiles of a fixed size: the size that tiles have does not change where pixels are split. */
+/* Splits wanted, by tiles of a fixed size, so that their real size does not move a split. */
 static int64_t wgrad_splits(const struct wgrad_plan *w, const struct gy_op *op)
 {
     const int64_t rows = gy_min64(w->p.vec, WGRAD_K_BLOCK), cols = gy_max64(WGRAD_TILE / (rows * w->taps) / 64 * 64, 64);
@@ -168,7 +168,7 @@ static void wgrad_cut(struct wgrad_plan *w, const struct gy_op *op, struct gy_pl
     const int64_t strips = gy_max64(gy_ceil_div(w->split, strip + strip / 4), 1);
     w->strip = wgrad_rows_up(w, gy_ceil_div(w->split, strips));
     w->p.strip = w->strip;
-    /* where blocks of dw are cut moves no sum: more of them where threads would wait for each other */
+    /* the cuts of dw's blocks move no sum, so there are more where threads would wait */
     int64_t rows = op->block[GY_BLOCK_ROWS];
     wgrad_cut_blocks(w, op, rows);
     for (; rows > WGRAD_ROWS_FEW && wgrad_items(w) < WGRAD_ITEMS_EACH * cpu->threads; rows /= 2)
@@ -205,8 +205,8 @@ static int64_t wgrad_line_tap(const struct wgrad_plan *w)
     return w->p.line_tap * (w->pair ? 2 : 1);
 }
 
-/* Lists the pixels of the strip that have an input at the tap (rows and at, side by side); returns how many. With
- * patches that is all of them. */
+/* Lists the pixels of the strip that have an input at the tap in rows and at; returns how many.
+ * With patches that is all of them. */
 static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *own, const void *x, int64_t pixel,
                           int64_t count, int64_t tap)
 {
@@ -226,8 +226,8 @@ static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *ow
     return n;
 }
 
-/* Lines that the pixels of whole grid rows meet, and pointers to where their patches begin: of each pixel, or of each two
- * neighbours in a row, whose values lie in pairs then. Returns how many. */
+/* Copies lines that pixels of whole grid rows meet; own->rows: begin of each pixel's patch, or of
+ * each pair of neighbours in a row, whose values are then pairs. Returns how many. */
 static int64_t wgrad_lines(const struct wgrad_job *job, const struct wgrad_own *own, const void *x, int64_t pixel,
                            int64_t count)
 {
@@ -262,7 +262,7 @@ struct wgrad_area { /* the block of dw that a tile owns */
     const struct gy_outer_kind *kinds;
 };
 
-/* The next strip, prefetched while this one is worked on: rows of x at own->next, those of dy dy_from bytes behind this one's. */
+/* The next strip, to be prefetched: x's rows at own->next; dy's dy_from bytes behind this one's. */
 struct wgrad_next {
     int64_t dy_from, count;
 };
@@ -351,12 +351,12 @@ static int64_t wgrad_rows_of(int64_t rows, int64_t tiles, int64_t i, int64_t *co
     return from;
 }
 
-/* What will be gathered next, prefetched by the register tiles until then: a tile takes one cache line of every row, or of
- * every second row where it takes pixels two by two. */
+/* What the register tiles prefetch for the next gather. A tile takes one cache line of every row,
+ * or of every second row where it takes pixels in pairs. */
 struct wgrad_lookahead {
     struct wgrad_rows { /* dy, x */
         const void *const *rows;
-        int64_t from, lines, count, each; /* first byte; lines of a row; rows, and how many a tile prefetches */
+        int64_t from, lines, count, each; /* first byte; a row's lines; rows in all, a tile */
     } part[2];
     int64_t every, shares; /* 1 or 2; tiles that share a line */
 };
@@ -366,7 +366,7 @@ static int64_t wgrad_lines_of(int64_t bytes)
     return gy_ceil_div(bytes, GY_CACHE_LINE);
 }
 
-/* dy of the next strip, a share of its lines by each of the last panels of this one: memory is as busy all the time. */
+/* dy of the next strip: the last panels share its lines, so memory is busy all the time. */
 static struct wgrad_rows wgrad_dy_lookahead(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
                                             const struct wgrad_next *next, int64_t c, int64_t pixels)
 {
@@ -400,7 +400,7 @@ static struct wgrad_lookahead wgrad_make_lookahead(const struct wgrad_job *job, 
     return a;
 }
 
-/* What the next tile prefetches. A line of all rows at once is more than a core can have under way: tiles share it. */
+/* What the next tile prefetches. Tiles share a line of all rows: a core has too few in flight. */
 static void wgrad_prefetch(const struct wgrad_lookahead *a, struct gy_outer_tile *t, int64_t tile)
 {
     int64_t line = tile / a->shares;
@@ -426,7 +426,7 @@ struct wgrad_laid {
     const struct gy_outer_kind *kind;
 };
 
-/* One tap: every panel of x meets every k tile. dy: of area's first channel at the strip's first pixel. */
+/* One tap: every panel of x meets every k tile. dy: area's channel 0 at the strip's pixel 0. */
 static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
                       struct gy_outer_tile *t, float *dw, const float *dy, const struct wgrad_next *next, struct wgrad_laid *laid)
 {
@@ -478,13 +478,13 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
         wgrad_copy_dy(job, own, area, pixels);
     *laid = (struct wgrad_laid){pixels == count, same ? laid->kind : NULL};
     memset(own->at + pixels, 0, GY_OUTER_LOOKAHEAD * sizeof *own->at);
-    t->at = copied || w->panels || pixels == count ? NULL : own->at; /* what is copied lies without gaps */
+    t->at = copied || w->panels || pixels == count ? NULL : own->at; /* copies have no gaps */
     const struct wgrad_next none = {0, 0};
     wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half || copied ? own->dy : (const float *)dy + area->k_from,
               tap + 1 == w->taps ? next : &none, laid);
 }
 
-/* Rows of dy in strips of whole grid rows, cols channels from k on: pairs of neighbours in a row, widened, or as they lie. */
+/* Rows of dy in strips of whole grid rows, cols channels from k on: in pairs, widened or copied. */
 static void wgrad_line_dy(const struct wgrad_job *job, const struct wgrad_own *own, float *dst, int64_t pitch, int64_t k,
                           int64_t cols, int64_t count)
 {
@@ -497,7 +497,7 @@ static void wgrad_line_dy(const struct wgrad_job *job, const struct wgrad_own *o
         job->cpu->k.widen[w->half ? GY_BF16 : GY_F32](dst + i * pitch, gy_cpu_at(own->dy_rows[i], k, w->half ? GY_BF16 : GY_F32), cols);
 }
 
-/* Vectors over output channels [from, to) of an area: a tile's values of the patches meet dy, or panels of it, while they are near. */
+/* Output channels [from, to) of an area, in vectors; values of patches meet dy while it is near. */
 static void wgrad_turned_group(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
                                struct gy_outer_tile *t, int64_t from, int64_t to, int64_t count)
 {

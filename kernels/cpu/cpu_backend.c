@@ -71,7 +71,7 @@ static void cpu_caps(void *self, struct gy_caps *out)
                             .set = cpu->cpu.ref ? "ref" : cpu->cpu.k.name };
 }
 
-/* The block starts with room for alignment; the address that the hook gave stands before the aligned one. */
+/* A block has room for alignment; the hook's address stands before the aligned one. */
 #define CPU_MEM_EXTRA (GY_CACHE_LINE + sizeof(void *))
 
 static int cpu_mem_get(void *self, size_t bytes, int kind, void **out, struct gy_error *err)

@@ -9,17 +9,17 @@
 #include "kernels/cpu/isa/micro.h"
 #ifndef GY_NO_TUNING
 
-#define CEILING_SUMS 12                        /* independent chains: latency times width of any present processor */
-#define CEILING_TURN_NS 1000000                /* length of a turn: shorter than a slice of the system's */
+#define CEILING_SUMS 12         /* independent chains >= latency * width of a processor */
+#define CEILING_TURN_NS 1000000 /* length of a turn: shorter than the system's time slice */
 #define CEILING_TURNS 16
-#define CEILING_CHUNKS 16                      /* pieces of a turn's bytes, shared out among threads */
-#define CEILING_WALK 4                         /* turns that walk once through a buffer beyond the caches */
+#define CEILING_CHUNKS 16       /* pieces of a turn's bytes, shared by the threads */
+#define CEILING_WALK 4          /* turns for one walk through a buffer beyond the caches */
 #define CEILING_MIB ((size_t)1 << 20)
 
-/* Multiply-adds: loops times CEILING_SUMS vectors; returns a number that depends on all of them. x: factors that the
- * compiler does not know, two and then a first value a sum. */
+/* loops times CEILING_SUMS vectors of multiply-adds; returns a number that depends on all. x: two
+ * factors that the compiler does not know, then a first value a sum. */
 typedef float (*ceiling_mul_fn)(int64_t loops, const float *x);
-/* count floats, a multiple of 64; both on a cache line. Reading returns a sum. stream: past the caches. */
+/* count floats, a multiple of 64, on a cache line. A read returns a sum. stream: bypass caches. */
 typedef float (*ceiling_read_fn)(const float *x, int64_t count);
 typedef void (*ceiling_copy_fn)(float *y, const float *x, int64_t count, int stream);
 
@@ -274,7 +274,7 @@ static double ceiling_peak(const struct gy_cpu *cpu, struct ceiling_job *job, ce
     return flops * CEILING_SUMS * (double)job->loops * cpu->threads / best;
 }
 
-/* GB/s over bytes of memory, a walk-th of them a turn: reading all of it, or copying one half to the other. */
+/* GB/s over bytes of memory, a walk-th of them a turn: reads all; copies half to the other half. */
 static double ceiling_read(const struct gy_cpu *cpu, struct ceiling_job *job, float *memory, size_t bytes)
 {
     job->x = job->y = memory;
@@ -291,8 +291,8 @@ static double ceiling_copy(const struct gy_cpu *cpu, struct ceiling_job *job, fl
     return moved / ceiling_best(cpu->pool, ceiling_copy_tile, job, CEILING_CHUNKS);
 }
 
-/* The largest of some buffers that is read more at the cache's speed than at memory's. What the system says of the last
- * cache may be that of a whole machine of which this is a part. */
+/* The largest buffer that is read nearer to the cache's speed than to memory's. The system may give
+ * the last cache of a whole machine of which this is a part. */
 static double ceiling_cache_bytes(const struct gy_cpu *cpu, struct ceiling_job *job, float *memory, size_t bytes,
                                   size_t cached, const struct gy_ceilings *c)
 {

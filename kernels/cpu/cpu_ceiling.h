@@ -6,8 +6,8 @@
 #include "kernels/cpu/cpu_context.h"
 
 #ifndef GY_NO_TUNING
-/* Measures with cpu's threads and kernel set, about half a second; up to 128 MiB, 512 with more than 8 threads, is taken
- * from alloc and given back. GY_E_NOMEM: *out is untouched. */
+/* Measures with cpu's threads and kernel set for half a second. Takes up to 128 MiB from alloc (512
+ * with more than 8 threads) and gives them back. GY_E_NOMEM: *out is untouched. */
 GY_INT int gy_cpu_ceilings(const struct gy_cpu *cpu, const struct gy_alloc *alloc, struct gy_ceilings *out);
 #endif
 

@@ -8,7 +8,7 @@
 
 #define EW_PIECE 32768 /* floats in a tile */
 #define EW_DROP 256    /* elements that are dropped or kept at a time */
-#define EW_INPUT 192   /* floats of an image that are normalised at a time: whole pixels of up to 4, 6, ... channels */
+#define EW_INPUT 192   /* floats normalised at a time: whole pixels of up to 4, 6, ... channels */
 
 static void ew_sigmoid(const struct gy_op *op, float *y, const float *x, int64_t count)
 {
@@ -297,8 +297,8 @@ static void ew_input_tile(void *arg, int64_t tile, int thread)
         ew_input_image(op, mix, tile);
         return;
     }
-    const int64_t done = plain ? ew_input_pieces(job, tile * sample, sample) / line : 0; /* rows; begun ones are done again */
-    for (int32_t h = (int32_t)done; h < g->h; h++) {
+    const int64_t done = plain ? ew_input_pieces(job, tile * sample, sample) / line : 0; /* rows */
+    for (int32_t h = (int32_t)done; h < g->h; h++) { /* also a row that was done in part */
         const int64_t row = tile * sample + h * line;
         int32_t from = 0, to = 0;
         if (mix && mix[tile].partner != tile && h >= mix[tile].h0 && h < mix[tile].h1) {

@@ -9,7 +9,7 @@ GY_INT void gy_act_curve(const struct gy_op *op, float *y, const float *x, int64
 GY_INT void gy_act_curve_back(const struct gy_op *op, float *d, const float *dy, const float *y,
                               int64_t count);
 
-GY_INT void gy_cpu_act_run(const struct gy_cpu *cpu, const struct gy_op *op); /* with or without a sum of branches */
+GY_INT void gy_cpu_act_run(const struct gy_cpu *cpu, const struct gy_op *op); /* ACT and ADD */
 GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 GY_INT void gy_cpu_shortcut_run(const struct gy_cpu *cpu, const struct gy_op *op);

@@ -5,8 +5,8 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 
-#define NORM_PART_FLOATS 32768 /* floats of one tensor in a part: about a core's second cache over three tensors */
-#define NORM_STREAM 33554432  /* bytes of a tensor that no cache keeps until the next op */
+#define NORM_PART_FLOATS 32768 /* floats of a tensor in a part: three tensors fill a second cache */
+#define NORM_STREAM 33554432   /* bytes of a tensor that no cache keeps until the next op */
 #define NORM_COEFFICIENTS 3    /* of a channel's dx */
 #define NORM_CHANNELS 64       /* channels that join their parts in one tile */
 
@@ -253,7 +253,7 @@ static void norm_back_tile(void *arg, int64_t tile, int thread)
     (void)thread;
 }
 
-/* The coefficients [3][C] of dx = gamma rstd (dy' - (sum0 + xhat sum1) / rows) = a dy' + (b (x - mean) + c). */
+/* a, b, c [3][C]: dx = gamma rstd (dy' - (sum0 + xhat sum1) / rows) = a dy' + b (x - mean) + c. */
 static void norm_back_ready(const struct gy_op *op, float *coefficients)
 {
     const int64_t c = op->geom.c;

@@ -4,7 +4,7 @@
 #define GY_CPU_NORM_H
 #include "kernels/cpu/cpu_context.h"
 
-GY_INT void gy_cpu_bn_parts_plan(struct gy_planner *planner, struct gy_op *op); /* of statistics and sums */
+GY_INT void gy_cpu_bn_parts_plan(struct gy_planner *planner, struct gy_op *op); /* stats, sums */
 GY_INT void gy_cpu_bn_stats_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_bn_apply_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_bn_apply_run(const struct gy_cpu *cpu, const struct gy_op *op);
@@ -12,8 +12,8 @@ GY_INT void gy_cpu_bn_sums_run(const struct gy_cpu *cpu, const struct gy_op *op)
 GY_INT void gy_cpu_bn_back_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_bn_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
-/* Statistics of parts, merged pairwise in a fixed tree (Chan et al. 1979). part p covers rows [p * rows / parts ...) as
- * ends tells; mean, m2: [parts][channels], destroyed. Writes stats [2][channels]. */
+/* Merges statistics of parts pairwise in a fixed tree (Chan et al. 1979). Part p begins at row p *
+ * part_rows. mean, m2: [parts][channels], destroyed. Writes stats [2][channels]. */
 GY_INT void gy_cpu_merge_stats(const struct gy_cpu *cpu, float *mean, float *m2, int64_t parts, int64_t channels,
                                int64_t part_rows, int64_t rows, float *stats);
 /* out = (add ? out : 0) + sum over parts of part[p][count], in the order of p. */

@@ -8,7 +8,7 @@
 
 struct pool_plan {
     struct gy_pool_span *spans; /* of a row's pixels: [q]; backward [w] */
-    float *share_h, *share_w;   /* average pooling: 1 / (cells that count) of each window along an axis: [p], [q] */
+    float *share_h, *share_w;   /* average: 1 / (cells that count) of a window, by axis: [p], [q] */
     float *one;                 /* [max(r, w)]: ones */
     int streams;                /* outputs go past the caches, if they begin a cache line */
 };
@@ -69,7 +69,7 @@ static void pool_spans(struct gy_pool_span *spans, const struct gy_op *op)
     }
 }
 
-/* Gradients of inputs beyond the caches go past them where they are written once, in whole cache lines. */
+/* Gradients of inputs bypass caches that cannot hold them if whole lines are written, once. */
 static int pool_streams(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;

@@ -5,7 +5,7 @@
 #include "kernels/cpu/product.h"
 
 #define PRODUCT_PATCH_BELOW 8   /* with fewer channels a pointer per tap would be all overhead */
-#define PRODUCT_LINES_BELOW 16  /* units of fewer than so many channels: lines are cheaper than pointers a tap */
+#define PRODUCT_LINES_BELOW 16  /* units; with fewer, lines are cheaper than pointers a tap */
 #define PRODUCT_TILE_WORK 65536 /* multiply-adds below which a tile is not cut further */
 
 static int32_t product_gcd(int32_t a, int32_t b)
@@ -25,7 +25,7 @@ static struct gy_axis product_forward_axis(int32_t out, int32_t in, int32_t taps
                             .in_step = stride, .in_size = in, .out_step = 1, .out_size = out };
 }
 
-/* dx row a + stride * i receives dy row i + (a + pad - tap * dil) / stride from every tap for which that divides. */
+/* dx row a + stride * i has dy row i + (a + pad - tap * dil) / stride of each tap that divides. */
 static struct gy_axis product_dgrad_axis(int32_t dx, int32_t dy, int32_t taps, int32_t stride, int32_t pad, int32_t dil,
                                          int32_t a)
 {
@@ -83,7 +83,7 @@ static void product_cut_reduction(struct gy_product *p, const int32_t *block)
     p->taps = p->patch || p->odd ? gy_min64(taps, 1) : p->lines ? p->h.taps : taps;
     p->depth = p->patch ? (int64_t)p->r * p->s * p->red : p->lines ? (int64_t)p->w.taps * p->red : p->red;
     p->depth = p->odd ? (p->depth * p->h.taps + 1) / 2 : p->depth;
-    const int64_t cells = (gy_max64(p->w.grid - 1, 0) + p->odd) * p->w.in_step + p->w.taps; /* odd: the pair behind the last */
+    const int64_t cells = (gy_max64(p->w.grid - 1, 0) + p->odd) * p->w.in_step + p->w.taps;
     p->line_pitch = (cells * p->red * gy_product_cell(p) / (int64_t)sizeof(float) + 32) & ~(int64_t)15;
     p->depth_block = product_block(p->depth, slice);
     if (p->depth_block < p->depth)
@@ -288,7 +288,7 @@ GY_INT int64_t gy_product_lines_floats(const struct gy_product *p)
     return (rows * p->h.in_step + runs * gy_max64(product_lines_of(p, 1) - p->h.in_step, 0)) * p->line_pitch + 16;
 }
 
-/* One padded line: zeros, the image's row (NULL: none), zeros. */
+/* One padded line: zeros, the image's row (NULL: none), zeros; odd: also for the last pair. */
 static void product_line(const struct gy_product *p, const void *row, float *dst)
 {
     const int64_t cols = (p->w.grid - 1) * (int64_t)p->w.in_step + p->w.taps, red = p->red;
@@ -302,7 +302,7 @@ static void product_line(const struct gy_product *p, const void *row, float *dst
     memset(at + (size_t)(to * red) * cell, 0, (size_t)(end - at) - (size_t)(to * red) * cell);
 }
 
-/* The run of grid rows from g on that lie in one image, at most to last; returns the one behind it. */
+/* The grid row behind those from g on that lie in one image; at most last + 1. */
 static int64_t product_run(const struct gy_product *p, int64_t g, int64_t last)
 {
     return gy_min64((g / p->h.grid + 1) * p->h.grid, last + 1);

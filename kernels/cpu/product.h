@@ -26,24 +26,24 @@ struct gy_product {
     int64_t n;
     int32_t groups, red, vec, r, s;
     int64_t in_pitch, out_pitch; /* units from pixel to pixel */
-    int unit;                    /* bytes of an input unit: 4, a float or a pair of bf16; 2, a bf16 that is widened */
-    int half;                    /* activations are bf16: outputs are rounded from sums that wait in a buffer */
-    int pair;                    /* pairs of bf16 are multiplied: red, depth and in_pitch count them, as gemm_pair does */
-    int odd;                     /* pairs though red is odd: lines are joined to whole patches of one tap; red and in_pitch count
-                                  * bf16 (unit 2), depth pairs, the last one filled up by a zero */
+    int unit;      /* bytes of an input unit: 4 (float or bf16 pair), 2 (bf16 that is widened) */
+    int half;      /* activations are bf16: sums wait in a buffer, outputs are rounded from them */
+    int pair;      /* bf16 pairs are multiplied: red, depth and in_pitch count pairs */
+    int odd;       /* pairs of an odd red: lines are joined to whole patches of one tap. red and
+                    * in_pitch count bf16 (unit 2); depth counts pairs, the last has a zero. */
     void (*widen)(float *dst, const void *src, int64_t count); /* for unit 2 */
-    int transposed;              /* weights are [red][r][s][vec] instead of [vec][r][s][red] */
-    int lines;                   /* input channels are few: padded lines are copied, a tap is a whole filter row */
-    int patch;                   /* the same, but lines would not be contiguous: whole patches are copied */
-    int copy;                    /* copy slices: unit 2 */
-    int64_t taps, depth;         /* as the kernel sees it: taps and red; lines: h.taps and w.taps*red; patch, odd: 1 and r*s*red */
+    int transposed; /* weights are [red][r][s][vec] instead of [vec][r][s][red] */
+    int lines;      /* few input channels: padded lines are copied; a tap is a whole filter row */
+    int patch;      /* as lines where lines are not contiguous: whole patches are copied */
+    int copy;       /* copy slices: unit 2 */
+    int64_t taps, depth; /* of the kernel. lines: h.taps, w.taps*red; patch, odd: 1, r*s*red */
     int64_t line_pitch, line_tap; /* floats of a copied line; from a filter row to the next */
     int64_t tap_block, depth_block;
     int64_t pixels, strip, strips;
     const struct gy_panel *panel;              /* [panels], of a group */
     int64_t panels, panel_group, panel_groups; /* panels in all, a tile, tiles along them */
     int64_t padded;                            /* columns of all panels */
-    int64_t packed;              /* floats of packed weights, all groups; 0: tiles pack their own slices */
+    int64_t packed;              /* floats of packed weights; 0: tiles pack their own slices */
 };
 
 /* Weights of some channels, as wide as a kind of register tile. */
@@ -51,17 +51,17 @@ struct gy_panel {
     const struct gy_gemm_kind *kind;
     int64_t first, cols; /* channels [first, first + cols) */
 };
-/* Panels for vec channels, *count of them: as many of each kind as are whole, the last kind may be cut. NULL: no memory. */
+/* *count panels for vec channels: whole ones of each kind, the last may be cut. NULL: no memory. */
 GY_INT const struct gy_panel *gy_product_panels(struct gy_planner *planner, const struct gy_gemm_kind *kinds, int64_t vec,
                                                 int64_t *count);
 
-/* What is wanted of a product: single bf16; pairs of bf16 where the channels allow it and the processor multiplies them; or,
- * for few channels, lines of floats or of single bf16 that the caller makes pairs of (odd). */
+/* What a product has: single bf16; bf16 pairs, if channels and processor allow them; or lines, for
+ * few channels. The caller makes lines of floats, or pairs them from single bf16 (odd). */
 enum gy_product_use { GY_PRODUCT_SINGLE, GY_PRODUCT_PAIRS, GY_PRODUCT_LINES };
 /* op: geometry, type of the activations, block sizes. */
 GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, struct gy_planner *planner,
                                enum gy_product_use use);
-/* Class (a, b) of dx's pixels: rows a, a + stride_h, ..., columns b, b + stride_w, ... taps may be 0. */
+/* dx's pixels of rows a, a + stride_h, ... and columns b, b + stride_w, ...; taps may be 0. */
 GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, struct gy_planner *planner, int32_t a, int32_t b);
 /* Input unit i. */
 static inline const void *gy_product_in(const struct gy_product *p, const void *in, int64_t i)
@@ -82,7 +82,7 @@ static inline void gy_product_take(const struct gy_product *p, void *dst, const 
         memcpy(dst, src, (size_t)(count * p->unit));
 }
 
-/* Pointers to the input pixels that grid pixels [first, first + count) meet at a tap; zero where there is none. */
+/* Pointers to the input pixels that pixels [first, first + count) meet at a tap, or to zero. */
 GY_INT void gy_product_rows(const struct gy_product *p, const void *in, int64_t first, int64_t count, int64_t tap,
                             const float *zero, const float **rows);
 GY_INT void gy_product_outs(const struct gy_product *p, void *out, int64_t first, int64_t count, void **outs);
@@ -90,8 +90,8 @@ GY_INT void gy_product_outs(const struct gy_product *p, void *out, int64_t first
 GY_INT void gy_product_patches(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *patch,
                                int64_t pitch);
 GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p);
-/* Copies the padded lines that the pixels meet, each image's once, and returns how many; then pointers to each pixel's first, tap t is line_tap
- * floats further. 16 floats beyond a pixel's w.taps*red may be read. */
+/* Copies the padded lines that the pixels meet, once an image; returns how many. rows: each pixel's
+ * first; each tap lies line_tap further. 16 floats behind its w.taps*red may be read. */
 GY_INT int64_t gy_product_lines_floats(const struct gy_product *p);
 GY_INT int64_t gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines);
 GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,

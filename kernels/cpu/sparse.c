@@ -11,7 +11,7 @@
 
 #define SPARSE_ROW_AHEAD 24
 #define SPARSE_ID_AHEAD 12
-#define SPARSE_LOGIT_NEAR 0.03f /* where Newton's next step is shorter, it is left to the row's next visit */
+#define SPARSE_LOGIT_NEAR 0.03f /* a shorter step of Newton's is left to the row's next visit */
 
 #if defined(__GNUC__)
 #define SPARSE_FETCH(p) __builtin_prefetch(p)
@@ -23,7 +23,7 @@
 static inline float sparse_exp_minus(float x)
 {
     const float v = x < 87.0f ? x : 87.0f;
-    const float whole = v * 1.44269504f + 12582912.0f; /* the sum's last bits are the nearest integer n */
+    const float whole = v * 1.44269504f + 12582912.0f; /* its last bits are the nearest integer n */
     const float n = whole - 12582912.0f;
     const float r = (n * 0.693145752f - v) + n * 1.42860677e-6f, r2 = r * r;
     const float low = (1.0f + r) + r2 * (0.5f + r * 0.166666672f);
@@ -129,9 +129,9 @@ static inline void sparse_add_values(const uint32_t *id, const float *value, uin
 
 /* ---- one row ---- */
 
-/* The root of t + m + q (sig(t) - old) = 0. With r = q (old - 1/2) - m it is t + q (sig(t) - 1/2) = r: odd in t and r, and where both are positive the left
- * side is concave. There Newton's method comes down on the near side of the root from wherever it begins and climbs to it without a safeguard; t is at
- * least r / (1 + q / 4) and r - q / 2. The first step, from the old number, needs no exponential. */
+/* The root of t + m + q (sig(t) - old) = 0. With r = q (old - 1/2) - m it is that of t + q (sig(t)
+ * - 1/2) = r, odd in t and r. Where both are positive the left side is concave, so Newton's method
+ * needs no safeguard: t >= r / (1 + q / 4), r - q / 2. The first step, from `old`, needs no exp. */
 static inline float sparse_logit(float t, float *part, float m, float q, int steps)
 {
     const float old = *part, r = q * (old - 0.5f) - m, side = r >= 0 ? 1.0f : -1.0f, goal = fabsf(r);

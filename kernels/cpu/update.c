@@ -53,8 +53,8 @@ static double update_cut(const struct gy_op *op)
 /* Multiplies every gradient: scale and cut. */
 static float update_scale(const struct gy_op *op) { return (float)((double)op->u->grad_scale * update_cut(op)); }
 
-/* A span's rate, with the layer's own where it adapts and no norm is 0: eta |w| / (|g| + decay |w|), of the
- * gradient that is cut; |w| over the norm of LAMB's step. */
+/* A span's rate, times its own where it adapts and no norm is 0: eta |w| / (|g| + decay |w|), g
+ * after the cut. LAMB: |w| over the norm of its step. */
 static float update_rate(const struct gy_op *op, int32_t s)
 {
     const float *sums = op->ptr[GY_SUMS];

@@ -6,6 +6,6 @@
 
 GY_INT size_t gy_cpu_norms_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_norms_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_update_run(const struct gy_cpu *cpu, const struct gy_op *op); /* SGD, LARS, AdamW, LAMB */
+GY_INT void gy_cpu_update_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 #endif

@@ -12,7 +12,7 @@ enum { WIDE_ROLES = 7 };
 static const uint8_t wide_roles[WIDE_ROLES] = {GY_X, GY_Y, GY_RES, GY_DX, GY_DY, GY_DRES, GY_AGAIN};
 
 struct wide_plan {
-    struct gy_op part[2];      /* the float op on as many samples as are done together; on those that are left */
+    struct gy_op part[2];      /* the float op on samples that are done together; on the rest */
     int64_t count[WIDE_ROLES]; /* elements a sample; 0: not widened */
     struct wide_all {
         float *at[WIDE_ROLES];

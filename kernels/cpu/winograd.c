@@ -26,11 +26,11 @@
 #define WINO_IMAGE 256        /* most pixels of an image that is a block by itself */
 #define WINO_SIDE_MOST 4      /* most images along a side of a large one */
 #define WINO_ALONE (96 * 81)  /* points of tiles that are one block when there are no more */
-#define WINO_ALONE_FAR (160 * 81) /* the same with filters that no cache keeps from block to block: WINO_FAR floats */
+#define WINO_ALONE_FAR (160 * 81) /* the same where no cache keeps filters (WINO_FAR floats) */
 #define WINO_FAR (1 << 22)
-#define WINO_NEXT (1 << 18)   /* floats of transformed tiles of a block that a near cache does not hold */
-/* Measured on Zen 4, in multiply-adds of the direct way: a number transformed on either side, a filter; and how the direct
- * way on pairs falls behind their pace, forward and data gradient, weight gradient. */
+#define WINO_NEXT (1 << 18)   /* floats of a block's transformed tiles beyond a near cache */
+/* Measured on Zen 4. In multiply-adds of the direct way: a number transformed on either side, a
+ * filter. Factors of the direct way on pairs: forward and data gradient; weight gradient. */
 #define WINO_TRANSFORM 12.0
 #define WINO_FILTER 12.0
 #define WINO_PAIRS 0.94
@@ -72,8 +72,8 @@ static void wino_cut_best(struct gy_wino_plan *w, const struct gy_op *op, int m)
     }
 }
 
-/* Time of a pass in multiply-adds of float at the pace of the direct way: products, transforms of both sides (each number
- * costs WINO_TRANSFORM), transforms of filters. A weight gradient transforms both sides once a block of channels. */
+/* Time of a pass in float multiply-adds of the direct way: products, transforms of filters and of
+ * both sides. A weight gradient transforms both sides once a block of channels. */
 GY_INT double gy_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size)
 {
     const struct gy_geom *g = &op->geom;
@@ -96,12 +96,12 @@ GY_INT double gy_direct_cost(const struct gy_op *op, const struct gy_kernels *k,
     return !pairs ? cost : cost / pace * (op->code == GY_OP_CONV_WGRAD ? WINO_PAIRS_GRAD : WINO_PAIRS);
 }
 
-/* A tile's outputs share roundings, which the larger transforms make larger: sums must have so many terms, channels or, for weight
- * gradients, pixels, that these stay inside the bound of the op test. Channels of bf16 need not be many: they were rounded by more.
- * ORDER: wino of struct gy_kernels. */
+/* Outputs of a tile share roundings, which larger transforms make larger. Sums of enough terms
+ * (channels; in weight gradients pixels) stay in the op test's bound. bf16 needs fewer channels: it
+ * is rounded by more. ORDER: wino of struct gy_kernels. */
 static const struct wino_least {
     int32_t channels, pixels; /* of data gradients in float; of weight gradients */
-    int32_t sum;        /* channels summed at a time, at most; of such a slice, filters are transformed beside the products */
+    int32_t sum;        /* most channels of a sum; with slices of it, filters are near products */
     int32_t forward;    /* in float, from so many channels on */
     int32_t few, half;  /* float with fewer channels sums `half` of them at a time */
 } wino_least[GY_WINOS] = {{0, 128, 128, 0, 0, 0}, {256, 768, 64, 512, 512, 32}, {0, 1024, 128, 0, 0, 0}};
@@ -115,8 +115,8 @@ static int wino_is_shape(const struct gy_op *op)
            g->w >= 4 && !gy_act_is_curve(op->act);
 }
 
-/* Statistics need blocks of equal numbers of pixels. Outputs must not be small beside their neighbours, having one tap of nine
- * inside the image. */
+/* Statistics need blocks of equally many pixels. No output may be small beside its neighbours, as
+ * one with one tap of nine inside the image. */
 GY_INT int gy_wino_fits(const struct gy_op *op, const struct gy_kernels *kernels, int size)
 {
     const struct gy_wino *const k = &kernels->wino[size];
@@ -130,7 +130,7 @@ GY_INT int gy_wino_fits(const struct gy_op *op, const struct gy_kernels *kernels
     const int pad_h = back ? reach - g->pad_h : g->pad_h, pad_w = back ? reach - g->pad_w : g->pad_w;
     if (grad)
         return g->n * image >= least->pixels;
-    const int32_t needs = back ? least->channels : least->forward; /* forward, a rounding may move an element past a ReLU's kink */
+    const int32_t needs = back ? least->channels : least->forward; /* roundings cross ReLU's kink */
     if ((op->dtype != GY_BF16 && (back ? g->k : g->c) < needs) || 2 * pad_h > reach || 2 * pad_w > reach)
         return 0;
     return op->tensor[GY_STATS] < 0 || (g->p % k->m == 0 && g->q % k->m == 0) || image <= WINO_IMAGE;
@@ -152,7 +152,7 @@ GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, st
     w->outs = w->m * w->m;
 }
 
-/* A place along an axis of a large image: which image, and which of its pixels; WINO_NOWHERE: none. */
+/* A place along an axis of a large image: its image and pixel there; WINO_NOWHERE: none. */
 #define WINO_NOWHERE INT32_MAX
 struct wino_place {
     int32_t image, pixel;
@@ -211,7 +211,7 @@ struct wino_own {
     float *u;           /* [point of a row][len][width], where filters are near */
     float *v;           /* [point][block][pitch], where tiles are not shared */
     float *m;           /* [point][block][GY_WIDTH_MAX] */
-    float *room;        /* [taps][WINO_TURN, or len where filters are near][GY_WIDTH_MAX]: taps, channel by channel */
+    float *room;        /* [taps][WINO_TURN, or len with near filters][GY_WIDTH_MAX]: by channels */
     float *y;           /* [outs * block][GY_WIDTH_MAX]: outputs of a panel, pixel after pixel */
     const float **rows; /* [block]: where tiles begin in v, */
     float **sums;       /* [block]: and in m */
@@ -237,7 +237,7 @@ struct wino_cut {
     int64_t len, slices;   /* the reduction: channels of a slice, whose filters lie together */
     int64_t sum;           /* channels of a sum, one or more of which are a slice */
     int64_t pitch;         /* floats of a transformed tile's row */
-    int64_t v_plane, m_plane, u_plane; /* floats from point to point: inputs, sums, filters of a panel and a slice */
+    int64_t v_plane, m_plane, u_plane; /* floats between points: inputs, sums, a panel's filters */
     int64_t pixels;        /* outputs of a block, where all but the last have the same */
     int near, shared;      /* filters are transformed beside the products; tiles before */
     int stats;             /* of outputs are taken */
@@ -335,7 +335,7 @@ static struct wino_own wino_get_own(const struct wino_job *job, int thread)
 
 /* ---- transforms ---- */
 
-/* The taps of a panel's filters, room [tap][count][GY_WIDTH_MAX], for channels [c, c + count) of the reduction. */
+/* The taps of a panel's filters, for channels [c, c + count): room [tap][count][GY_WIDTH_MAX]. */
 static void wino_taps(const struct wino_job *job, const struct gy_panel *panel, int64_t c, int64_t count, float *room)
 {
     const struct gy_wino_plan *p = &job->w->p;
@@ -407,8 +407,8 @@ static void wino_input_tile(void *arg, int64_t tile, int thread)
 
 /* ---- products ---- */
 
-/* A register tile of a product over channels [first, end), while its rows of another point, `ahead` floats behind, are prefetched.
- * Sums of few channels, whatever the slice, are added: so less is rounded, and bits are the same for any number of images. */
+/* A register tile's product over channels [first, end); prefetches another point's rows, `ahead`
+ * floats behind. It adds sums of few channels: less is rounded, and bits fit any batch size. */
 static void wino_sum(const struct wino_cut *w, const struct gy_panel *panel, struct gy_gemm_tile *t, int64_t rows, int64_t begin,
                      int64_t first, int64_t end, int64_t ahead)
 {
@@ -462,7 +462,7 @@ static void wino_products(const struct wino_job *job, const struct wino_own *own
     }
 }
 
-/* Where the outputs of a block lie: numbers of all, and pixels of those inside the image. Returns how many these are. */
+/* Where a block's outputs lie: numbers of all, pixels of those inside the image. Returns these. */
 static int64_t wino_outputs(const struct wino_job *job, const struct wino_own *own, int64_t first, int64_t count)
 {
     const struct gy_wino_plan *p = &job->w->p;
@@ -496,7 +496,7 @@ static int wino_is_plain(const struct wino_job *job, const struct gy_panel *pane
     return op->dtype == GY_F32 && !job->add && !job->w->stats && !epilogue && panel->cols % job->cpu->k.lanes == 0;
 }
 
-/* Back from the transformed sums, statistics, and to their places; what is added to outputs lies beside these places. */
+/* From transformed sums to statistics and outputs at their places, with the epilogue. */
 static void wino_finish(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel,
                         int64_t block, int64_t count, int64_t pixels)
 {

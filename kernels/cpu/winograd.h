@@ -20,14 +20,14 @@ struct gy_wino_plan {
     const struct gy_wino *kernels;
     const float *zeros;
     int dtype;        /* of the activations */
-    int edge, m;      /* along a side of a tile: points and inputs; outputs, and the step from tile to tile */
+    int edge, m;      /* along a tile's side: points or inputs; outputs, which are also the step */
     int points, outs, taps; /* edge^2, m^2, r^2 */
-    int32_t red, vec; /* channels summed over, channels in vectors: of the input and of the output */
+    int32_t red, vec; /* channels: of the input, summed over; of the output, in vectors */
     int32_t in_h, in_w, out_h, out_w, pad_h, pad_w;
-    int32_t side, cell_h, cell_w; /* images along a side of a large one; pixels from one to the next */
-    int32_t tiles_h, tiles_w; /* of a large image */
+    int32_t side, cell_h, cell_w; /* images along a large one's side; pixels from image to image */
+    int32_t tiles_h, tiles_w;     /* of a large image */
     int64_t n, tiles;
-    int transposed; /* data gradient: the filter is turned by half a turn, and from output to input channels */
+    int transposed; /* data gradient: half a turn of the filter, output to input channels */
 };
 
 GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, struct gy_planner *planner);
@@ -35,7 +35,7 @@ GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, st
 GY_INT void gy_wino_pixels(const struct gy_wino_plan *w, const void *in, int64_t tile, int64_t c, const void **d);
 /* The numbers of the output pixels of a tile, counted over all images; -1 outside. */
 GY_INT void gy_wino_outs(const struct gy_wino_plan *w, int64_t tile, int64_t *numbers);
-/* Floats from plane to plane: an odd number of cache lines, so that the planes of a tile do not fight for cache sets. */
+/* Floats from plane to plane: an odd number of cache lines, so planes do not share cache sets. */
 static inline int64_t gy_wino_plane(int64_t floats)
 {
     return ((floats + 15) / 16 | 1) * 16;

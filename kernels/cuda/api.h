@@ -26,13 +26,13 @@ typedef struct gy_nvrtc_program_t *gy_nvrtc_program;
 /* Values of CUDA's enumerations. */
 enum { GY_CUDA_TO_DEVICE = 1, GY_CUDA_TO_HOST = 2, GY_CUDA_ON_DEVICE = 3 };  /* cudaMemcpyKind */
 enum { GY_CUDA_STREAM_NON_BLOCKING = 1, GY_CUDA_EVENT_NO_TIMING = 2, GY_CUDA_EVENT_EXTERNAL = 1, GY_CUDA_NOT_READY = 600 };
-enum { GY_CUDA_CAPTURE_RELAXED = 2 };                                         /* cudaStreamCaptureMode */
-enum {                                                                        /* cudaDeviceAttr, CUdevice_attribute */
+enum { GY_CUDA_CAPTURE_RELAXED = 2 }; /* cudaStreamCaptureMode */
+enum {                                /* cudaDeviceAttr, CUdevice_attribute */
     GY_CUDA_CLOCK_RATE = 13, GY_CUDA_PROCESSORS = 16, GY_CUDA_MAJOR = 75, GY_CUDA_MINOR = 76, GY_CUDA_SHARED_MOST = 97,
     GY_CUDA_L2_BYTES = 38
 };
 enum { GY_CUDA_FUNCTION_SHARED = 1, GY_CUDA_FUNCTION_LOCAL = 3, GY_CUDA_FUNCTION_REGISTERS = 4,
-       GY_CUDA_FUNCTION_DYNAMIC_SHARED = 8 };                                 /* CUfunction_attribute */
+       GY_CUDA_FUNCTION_DYNAMIC_SHARED = 8 }; /* CUfunction_attribute */
 
 struct gy_cuda_api {
     /* runtime */
@@ -82,12 +82,13 @@ struct gy_cuda_api {
     gy_cuda_error (*dr_occupancy)(int *blocks, gy_cuda_function function, int threads, size_t shared);
     gy_cuda_error (*dr_device_name)(char *name, int bytes, int device);
     gy_cuda_error (*dr_error_text)(gy_cuda_error error, const char **text);
+    /* the maps: NULL with drivers before 12.0 */
     gy_cuda_error (*dr_map_tiled)(struct gy_tensor_map *map, int type, unsigned rank, void *address, const uint64_t *sizes,
                                   const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides, int interleave,
-                                  int swizzle, int l2, int fill);         /* NULL with drivers before 12.0 */
+                                  int swizzle, int l2, int fill);
     gy_cuda_error (*dr_map_im2col)(struct gy_tensor_map *map, int type, unsigned rank, void *address, const uint64_t *sizes,
                                    const uint64_t *strides, const int *lower, const int *upper, uint32_t channels, uint32_t pixels,
-                                   const uint32_t *element_strides, int interleave, int swizzle, int l2, int fill); /* NULL: as above */
+                                   const uint32_t *element_strides, int interleave, int swizzle, int l2, int fill);
     /* NVRTC: all NULL when only compiled kernels are used */
     gy_cuda_error (*nv_version)(int *major, int *minor);
     gy_cuda_error (*nv_create)(gy_nvrtc_program *program, const char *source, const char *name, int headers,
@@ -108,13 +109,14 @@ struct gy_cuda_library {
     struct gy_cuda_api api;
     void *runtime, *nvrtc;        /* handles of dlopen */
     char runtime_name[256], nvrtc_name[256];
-    int runtime_version, driver_version, nvrtc_major, nvrtc_minor; /* 13000 is 13.0; NVRTC 0: not opened */
+    /* 13000 is 13.0; NVRTC 0: not opened */
+    int runtime_version, driver_version, nvrtc_major, nvrtc_minor;
     int emulated;                 /* the emulator is all of them */
 };
 
-/* load.c. Opens the runtime (and finds the driver's functions through it): where says a folder to look into first (a knob's
- * value), or NULL. GY_E_UNSUPPORTED with one sentence that names what was looked for and where. emulated: opens the emulator's
- * library of that path and nothing else. */
+/* load.c. Opens the runtime, and finds the driver's functions through it. where: a folder to look
+ * into first (a knob's value), or NULL. emulated: opens the emulator's library of that path and
+ * nothing else. GY_E_UNSUPPORTED: one sentence names what was looked for and where. */
 GY_INT int gy_cuda_load(struct gy_cuda_library *out, const char *where, const char *emulated, const struct gy_log *log,
                         struct gy_error *err);
 /* Opens NVRTC, on the first variant that no cache holds. */

@@ -10,7 +10,8 @@
 #include "kernels/cuda/api.h"
 #ifndef GY_NO_CUDA
 
-/* Machine code and what the compiler said. Memory: malloc's, because its size is not known before the compiler ran. */
+/* Machine code and the compiler's log. The memory is malloc's: its size is unknown before the
+ * compiler ran. */
 struct gy_cuda_image {
     unsigned char *bytes;  /* a cubin, a zero byte behind it */
     size_t size;
@@ -21,7 +22,8 @@ GY_INT void gy_cuda_image_free(struct gy_cuda_image *image); /* safe on a zeroed
 /* Takes memory; bytes are undefined. GY_E_NOMEM. */
 GY_INT int gy_cuda_image_make(struct gy_cuda_image *image, size_t size, size_t text_bytes, struct gy_error *err);
 
-/* The folder: wanted, or gyre/kernels under $XDG_CACHE_HOME or ~/.cache; "" when wanted is "" or "off" or nothing is known. */
+/* The folder: `wanted`, or gyre/kernels under $XDG_CACHE_HOME or ~/.cache. "": wanted is "" or
+ * "off", or nothing is known. */
 GY_INT void gy_cuda_cache_folder(const char *wanted, char *out, size_t room);
 /* 1 with *out filled, 0 when it is not there or damaged. */
 GY_INT int gy_cuda_cache_get(const char *folder, const unsigned char key[32], struct gy_cuda_image *out);
@@ -35,8 +37,9 @@ struct gy_cuda_pack {
     size_t bytes;
     int count;
 };
-GY_INT int gy_cuda_pack_open(struct gy_cuda_pack *pack, const char *path, struct gy_error *err); /* every hash is checked */
-GY_INT void gy_cuda_pack_close(struct gy_cuda_pack *pack);                                       /* safe on a zeroed struct */
+/* every hash is checked */
+GY_INT int gy_cuda_pack_open(struct gy_cuda_pack *pack, const char *path, struct gy_error *err);
+GY_INT void gy_cuda_pack_close(struct gy_cuda_pack *pack); /* safe on a zeroed struct */
 GY_INT int gy_cuda_pack_get(const struct gy_cuda_pack *pack, const unsigned char key[32], struct gy_cuda_image *out);
 
 /* Writing one. keys: [count][32]. */

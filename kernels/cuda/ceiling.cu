@@ -60,7 +60,8 @@ GY_FN uint32_t ceiling_pair(uint32_t i)
     return ((v ^ v >> 13) & 0x807f807fu) | 0x3f803f80u;
 }
 
-/* Blocks of two groups. A thread stores the sum of its products; GY_TURNS times 64 of the reduction. */
+/* Blocks have two groups. The reduction is GY_TURNS times 64. A thread stores the sum of its
+ * products. */
 GY_KERNEL(ceiling_matrix)
 {
     GY_SHARED(struct ceiling_tiles, s);

@@ -12,8 +12,9 @@
 #define COMPILE_OPTIONS 128
 static const char *const compile_fixed[] = { "--std=c++17", "--fmad=true", "--ptxas-options=-v" };
 
-/* Remarks that mean that a kernel is not what was written: products of warp groups serialised or waited for at other places, register
- * shares ignored. Their numbers (C7504 to C7520) have grown with the compiler; these words are in all of them. */
+/* Remarks which mean that a kernel is not what was written: products of warp groups are serialised
+ * or waited for at other places, or register shares are ignored. Their numbers (C7504 to C7520)
+ * have grown with the compiler; these words are in all of them. */
 static const char *const compile_refused[] = { "Potential Performance Loss", "instructions are serialized", "'setmaxnreg' ignored",
                                                "warpgroup.wait is injected" };
 
@@ -172,8 +173,8 @@ struct compile_job {
     const struct gy_cuda_compiler *compiler;
     struct compile_task *tasks;
     int count;
-    int64_t began, said;   /* clock */
-    int64_t done;          /* of the calling thread's point of view: read and written with __atomic */
+    int64_t began, said; /* clock */
+    int64_t done;        /* as the calling thread sees it; accessed with __atomic */
 };
 
 static void compile_say(struct compile_job *job, int64_t done)
@@ -261,7 +262,8 @@ static int compile_look_up(struct gy_cuda_compiler *compiler, struct gy_cuda_uni
     return GY_OK;
 }
 
-/* A pack that lacks kernels, of another architecture for example, is named: once, or with what there is no compiler for. */
+/* Opens NVRTC. It names a pack that lacks kernels, for example of another architecture: once, or in
+ * the sentence if there is no compiler. */
 static int compile_open(struct gy_cuda_compiler *compiler, int missing, int arch, struct gy_error *err)
 {
     struct gy_error why = { 0 };

@@ -96,8 +96,9 @@ GY_FN struct conv_view conv_view_of(int cls)
     return v;
 }
 
-/* Where grid pixel m of the view reads: input coordinates at tap 0, and the element there (of channel 0 of the
- * whole tensor), which may lie outside. Beyond the grid: coordinates that are outside at every tap. */
+/* Where grid pixel m of the view reads: input coordinates at tap 0, and the element there (of
+ * channel 0 of the whole tensor), which may lie outside. Beyond the grid, coordinates are outside
+ * at every tap. */
 struct conv_row {
     int h, w;
     int64_t at;
@@ -206,8 +207,9 @@ GY_FN float conv_finish(float v, float scale, float shift, float res)
 }
 #endif
 
-/* ---- statistics: rows of (mean, sum of squared deviations), each over `each` pixels but the last. Merged around
- * the mean of them all, in a fixed order: one thread a channel and strip of rows, strips added two by two ---- */
+/* ---- statistics: rows of (mean, sum of squared deviations), each over `each` pixels but the last.
+ * They are merged around the mean of them all in a fixed order: one thread a channel and strip of
+ * rows; strips are added two by two ---- */
 #if GY_DIR == 0 && defined GY_STAT_PIXELS
 #define CV_STRIPS (GY_THREADS / 32)
 #define CV_CHUNK 128 /* rows that one block of the first merge takes */
@@ -255,8 +257,8 @@ GY_FN void conv_merge(struct conv_merge_shared *s, const float *in, int first, i
     }
 }
 
-/* Scratch: CV_STAT_ROWS rows of GY_STAT_PIXELS pixels each, then, where they are more than a chunk, the merged
- * chunks. */
+/* Scratch: CV_STAT_ROWS rows of GY_STAT_PIXELS pixels each. If these are more than a chunk, the
+ * merged chunks follow. */
 #define CV_STAT_ROWS ((CV_PIXELS + GY_STAT_PIXELS - 1) / GY_STAT_PIXELS)
 #define CV_STAT_CHUNKS ((CV_STAT_ROWS + CV_CHUNK - 1) / CV_CHUNK)
 #define CV_STAT_AT(row) ((float *)((unsigned char *)a.ptr[GY_SCRATCH] + GY_STAT_FIRST) + (int64_t)(row) * 2 * GY_K)
@@ -279,9 +281,9 @@ GY_KERNEL(conv_stats)
 }
 #endif
 
-/* ---- weight gradient: GY_SLICES slices of the pixels have each left a whole gradient in scratch; the bias's
- * gradient is a column sum of dy, by GY_BIAS_CHUNKS pieces of pixels behind that. Both are added here, in order of
- * the slices ---- */
+/* ---- weight gradient: each of GY_SLICES slices of the pixels has left a whole gradient in
+ * scratch. The bias's gradient is a column sum of dy, by GY_BIAS_CHUNKS pieces of pixels behind
+ * that. Both are added here, in order of the slices ---- */
 #if GY_DIR == 2 && defined GY_SLICES
 #define CV_WEIGHTS ((int64_t)GY_K * CV_ROW)
 #define CV_PART(slice) ((float *)a.ptr[GY_SCRATCH] + (slice) * CV_WEIGHTS)

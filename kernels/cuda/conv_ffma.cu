@@ -22,8 +22,8 @@
 #include "prelude.cuh"
 #include "conv.cuh"
 
-/* Elements a load takes; does the A load run along the rows of the product (weight gradient), the B load along its
- * columns? */
+/* Elements of a load. FF_A_ALONG: the A load runs along the product's rows (weight gradient).
+ * FF_B_ALONG: the B load runs along its columns. */
 #define FF_VA (GY_DIR == 2 ? (CV_KG % 4 == 0 ? 4 : 1) : (CV_RED % 4 == 0 ? 4 : 1))
 #define FF_VB (GY_DIR == 0 ? (CV_ROW % 4 == 0 ? 4 : 1) : (CV_CG % 4 == 0 ? 4 : 1))
 #define FF_A_ALONG (GY_DIR == 2)
@@ -50,8 +50,8 @@ union ffma_shared {
     struct ffma_stats s;
 };
 
-/* Steps of a block. In the weight gradient every slice has as many, the last one's rest is zeros: the bound takes no
- * register. */
+/* Steps of a block. In the weight gradient every slice has equally many, and the rest of the last
+ * is zeros. So the bound takes no register. */
 #if GY_DIR == 2
 #define FF_STEPS ((GY_SLICE_PIXELS + GY_BK - 1) / GY_BK)
 #else

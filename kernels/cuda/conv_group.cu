@@ -22,7 +22,8 @@
 #define GR_VEC (GR_DEPTH ? 4 : 1)
 #define GR_RUN 4
 #define GR_STRIPS (GY_THREADS / 32)
-#define GR_SUMS (GY_HAS_STATS && GY_DTYPE != 0) /* in scratch, [N * P * Q][K], before the rows of statistics */
+/* in scratch, [N * P * Q][K], before the rows of statistics */
+#define GR_SUMS (GY_HAS_STATS && GY_DTYPE != 0)
 
 GY_FN void group_get(float *to, const gy_t *p, int64_t i)
 {
@@ -131,7 +132,8 @@ GY_KERNEL(group_forward)
 }
 
 #if GY_HAS_STATS
-/* Block (x, y): 32 channels, one row of statistics. Twice over the pixels, the second time out of the cache. */
+/* Block (x, y): 32 channels, one row of statistics. It passes twice over the pixels; the second
+ * time the cache has them. */
 GY_KERNEL(group_stats)
 {
     GY_SHARED(struct conv_merge_shared, s);

@@ -53,7 +53,8 @@
 #define MM_A_ASYNC (GY_ARCH >= 80 && MM_A_WHOLE)
 #define MM_B_ASYNC (GY_ARCH >= 80 && MM_B_WHOLE)
 
-/* Chunks side by side in a line of a tile; lines from one chunk of a thread to its next; chunks a thread loads. */
+/* Chunks side by side in a line of a tile; lines from a thread's chunk to its next; chunks a thread
+ * loads. */
 #define MM_A_SIDE ((MM_A_ACROSS ? GY_BM : MM_BK) / 8)
 #define MM_B_SIDE ((MM_B_ACROSS ? GY_BN : MM_BK) / 8)
 #define MM_A_STEP (GY_THREADS / MM_A_SIDE)
@@ -63,7 +64,8 @@
 
 #define MM_ROW (GY_LINES ? GY_R * ML_LINE : CV_ROW)
 #define MM_COLS (GY_DIR == 2 ? MM_ROW : CV_OUT)
-#define MM_W_TURNED (GY_DIR == 1 && MM_OLD)                      /* rounded weights: [C][R S][K], else [R S][K][C] */
+/* rounded weights: [C][R S][K], else [R S][K][C] */
+#define MM_W_TURNED (GY_DIR == 1 && MM_OLD)
 #define MM_W_ROW (MM_W_TURNED ? CV_TAPS * MM_UP8(CV_RED) : GY_DIR == 1 ? MM_UP8(CV_CG) : MM_UP8(MM_ROW))
 #define MM_WM (GY_BM / GY_WARPS_M)                              /* a warp's part */
 #define MM_WN (GY_BN / GY_WARPS_N)
@@ -111,7 +113,7 @@ GY_FN int mma_b_place(int i)
     return MM_B_ACROSS ? mma_across(line, chunk, GY_BN) : mma_along(line, chunk);
 }
 
-/* ---- loading. A chunk either copies itself to shared memory, or goes into registers, to be stored after the
+/* ---- loading: a chunk copies itself to shared memory, or waits in registers until after the
  * multiplication ---- */
 
 GY_FN struct gy_raw16 mma_none(void)
@@ -150,8 +152,8 @@ GY_FN void mma_fetch_b(struct mma_load *l, uint16_t *tile, int i, const uint16_t
 }
 
 #if GY_LINES
-/* Output pixel m's first number in the copied image; number k of its reduction from there on, and how much of that
- * chunk is the filter's. */
+/* Output pixel m's first number in the copied image; then number k of its reduction from there, and
+ * how much of that chunk is the filter's. */
 GY_FN int64_t mma_line_at(int m)
 {
     const int n = m / (GY_P_ * GY_Q), p = m / GY_Q % GY_P_, q = m % GY_Q;
@@ -355,7 +357,8 @@ struct mma_lane {
 };
 
 #if MM_OLD
-/* Four products of 8 x 8 side by side: four lanes and those 16 above hold one, 2 x 2 of them a piece of 16 x 16. */
+/* Four products of 8 x 8 side by side. Four lanes and those 16 above hold one; 2 x 2 of them are a
+ * piece of 16 x 16. */
 GY_FN struct mma_lane mma_lane_of(void)
 {
     const int one = GY_LANE % 4 + GY_LANE / 16 * 4;
@@ -449,8 +452,8 @@ GY_FN int mma_row(const struct mma_lane *at, int i, int e) { return at->wm + i *
 GY_FN int mma_col(const struct mma_lane *at, int j, int e) { return at->wn + j * 8 + GY_LANE % 4 * 2 + e % 2; }
 #endif
 
-/* ---- the end. Sums e and e + 2 of a piece, e & 2 == 0, share a column; sums e and e + 1, e even, are neighbours
- * in a row ---- */
+/* ---- the end: sums e and e + 2 of a piece, e & 2 == 0, share a column; sums e and e + 1, e even,
+ * are neighbours in a row ---- */
 
 #if GY_DIR == 0 && GY_HAS_BIAS
 GY_FN void mma_bias(const struct mma_load *l, const struct mma_lane *at, const float *bias,
@@ -506,7 +509,8 @@ GY_FN void mma_stats_own(union mma_shared *s, const struct mma_load *l, const st
         }
 }
 
-/* The block's row of statistics: warps above each other merged around their mean, one thread a column. */
+/* The block's row of statistics: merges warps above each other around their mean, one thread a
+ * column. */
 GY_FN void mma_stats_row(const union mma_shared *s, const struct mma_load *l, float *out)
 {
     const int n = l->first_col + GY_TID;
@@ -698,7 +702,8 @@ GY_FN int64_t mma_weight_of(int64_t row, int at)
 #endif
 }
 
-/* Chunk i of the weights, rounded to 16 bits: forward [K][R S C], data gradient [R S][K][C]; rows padded with zeros. */
+/* Chunk i of the weights, rounded to 16 bits: forward [K][R S C], data gradient [R S][K][C]. Zeros
+ * pad rows. */
 GY_FN void mma_round_weights(const float *w, uint16_t *to, int64_t i)
 {
     const int64_t row = i / (MM_W_ROW / 8);

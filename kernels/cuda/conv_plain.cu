@@ -19,8 +19,10 @@
 #define PLAIN_TILE 16
 #define PLAIN_VALUES ((int64_t)CV_PIXELS * GY_GROUPS * CV_ROW)
 #define PLAIN_PATCHES ((float *)a.ptr[GY_SCRATCH])
-#define PLAIN_SUMS(scratch) ((float *)(scratch) + PLAIN_VALUES) /* forward: [M][K] behind the patches */
-#define PLAIN_AT(m, v) (((int64_t)(m) * GY_GROUPS + GY_BZ) * CV_ROW + (v)) /* of this block's group */
+/* forward: [M][K] behind the patches */
+#define PLAIN_SUMS(scratch) ((float *)(scratch) + PLAIN_VALUES)
+/* of this block's group */
+#define PLAIN_AT(m, v) (((int64_t)(m) * GY_GROUPS + GY_BZ) * CV_ROW + (v))
 
 /* What value v of pixel m's patch in a group is: an input pixel, or none; and its place in x. */
 struct plain_cell {

@@ -34,8 +34,8 @@
 #define WG_HALVES (128 / GY_BM) /* of a step, one a group */
 #define WG_BK 64
 #define WG_UP(x) (((x) + 63) / 64 * 64)
-#define WG_BLOCKS (WG_UP(CV_RED) / 64)                      /* of 64 channels, a tap */
-#define WG_W_ROW (CV_TAPS * WG_UP(CV_RED))                  /* rounded weights of one output channel */
+#define WG_BLOCKS (WG_UP(CV_RED) / 64)     /* of 64 channels, a tap */
+#define WG_W_ROW (CV_TAPS * WG_UP(CV_RED)) /* of an output channel */
 #define WG_COLS (GY_DIR == 2 ? CV_TAPS * WG_BLOCKS * 64 : CV_OUT)
 #define WG_ROWS_MOST                                                                                                   \
     (GY_DIR == 2 ? GY_K :                                                                                              \
@@ -95,7 +95,8 @@ GY_FN struct wgmma_tile wgmma_tile_of(int index)
 /* ---- copying: one thread ---- */
 
 #if GY_DIR != 2
-/* Where pixel m of the view stands in the input at the first tap in memory, and the tap's offset from there. */
+/* Copies a tile. It finds where pixel m of the view stands in the input at the first tap in memory,
+ * and the tap's offset from there. */
 GY_FN void wgmma_copy_tile(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t,
                            struct wgmma_ring *ring)
 {
@@ -258,7 +259,8 @@ GY_FN void wgmma_finish(const struct gy_args *a, struct wgmma_shared *s, const s
 #ifdef WG_ADDED
     gy_copy_wait(0);
 #endif
-    gy_some_sync(2 + at->group, 128); /* what is added is there; or the tile before has been stored */
+    /* what is added is there; or the tile before has been stored */
+    gy_some_sync(2 + at->group, 128);
     GY_UNROLL for (int i = 0; i < WG_SUMS; i += 2) {
         const int row = at->row + i / 2 % 2 * 8, col = i / 4 * 8 + at->col;
         uint32_t *const two = (uint32_t *)(out + row * WG_OUT_ROW + col);
@@ -326,8 +328,8 @@ GY_FN void wgmma_add_bias(const struct wgmma_tile *t, const struct wgmma_lane *a
 #endif
 
 #if GY_DIR == 0 && GY_HAS_STATS
-/* Merging two lanes' (mean, squares) over own and theirs pixels: mean = mean * own + theirs' * their, and squares
- * += off^2 * off. */
+/* Merges two lanes' (mean, squares) over `own` and `their` pixels: mean = mean * own + their mean *
+ * their, and squares += off^2 * off. */
 struct wgmma_weights {
     float own, their, off, pixels;
 };
@@ -363,7 +365,8 @@ GY_FN int wgmma_pixels(int first, int most)
     return left < 0 ? 0 : left < most ? left : most;
 }
 
-/* The warp's 16 rows, 64 columns at a time: two rows of a lane, then eight lanes; at the end lane l has piece l / 4. */
+/* The warp's 16 rows, 64 columns at a time: two rows of a lane, then eight lanes. At the end lane l
+ * has piece l / 4. */
 GY_FN void wgmma_stats_own(struct wgmma_shared *s, const struct wgmma_tile *t, const struct wgmma_lane *at,
                            const float d[WG_SUMS])
 {
@@ -437,7 +440,8 @@ GY_FN void wgmma_give(uint64_t *empty)
         gy_bar_arrive(empty);
 }
 
-/* One tile's sums. A stage is handed back when the product after it has begun, so that the units never rest. */
+/* One tile's sums. A stage is handed back when the next product has begun, so the units never
+ * rest. */
 GY_FN void wgmma_multiply(struct wgmma_shared *s, int steps, int group, struct wgmma_ring *ring, float d[WG_SUMS])
 {
     int before = -1, step = 0;
@@ -546,8 +550,9 @@ GY_KERNEL(conv_wgmma)
 }
 
 #if GY_DIR != 2
-/* Weights to 16 bits, one thread a chunk of 8 along the reduction; channels are padded with zeros. Neighbouring
- * threads take neighbours in memory: of the reduction (forward), of the columns (data gradient). */
+/* Weights to 16 bits: one thread has a chunk of 8 along the reduction; zeros pad the channels.
+ * Neighbouring threads take neighbours in memory: of the reduction (forward), of the columns (data
+ * gradient). */
 GY_KERNEL(conv_wgmma_weights)
 {
     const int chunks = WG_UP(CV_RED) / 8;

@@ -146,7 +146,8 @@ static void cuda_close_stream(struct gy_cuda_backend *cuda)
             api->rt_stream_destroy(cuda->queue[i]);
 }
 
-/* A program that broke off in the middle is not captured to its end, and nothing can be waited for or given back before that. */
+/* Ends the capture of a program that broke off in the middle. Before that nothing can be waited for
+ * or given back. */
 static void cuda_drop_capture(struct gy_cuda_backend *cuda)
 {
     gy_cuda_graph graph = NULL;

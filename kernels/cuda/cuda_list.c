@@ -37,7 +37,8 @@ static double list_occupancy(int arch, const struct gy_kernel_info *k)
         if (arch >= list_limit_rows[i].arch)
             limit = list_limit_rows[i];
     const int64_t warps = gy_ceil_div(k->threads, 32);
-    const int64_t registers = gy_ceil_div(k->registers > 0 ? k->registers : 1, 8) * 8 * 32 * warps; /* handed out in eights */
+    /* registers are handed out in eights */
+    const int64_t registers = gy_ceil_div(k->registers > 0 ? k->registers : 1, 8) * 8 * 32 * warps;
     int64_t blocks = gy_min64(limit.blocks, limit.threads / (warps * 32));
     blocks = gy_min64(blocks, 65536 / registers);
     if (k->shared)
@@ -204,7 +205,7 @@ GY_INT void gy_cuda_list_close(struct gy_kernel_pack *pack)
 
 /* ---- audit ---- */
 
-/* Each unit counts by itself, in whatever order they were prepared: hashes are combined by exclusive or. */
+/* The order in which units were prepared does not matter: exclusive or combines their hashes. */
 GY_INT void gy_cuda_list_hash(void *self, char texts[65], char code[65], int *count)
 {
     const struct gy_cuda_backend *cuda = self;

@@ -11,9 +11,9 @@ struct gy_kernel_info {
     char source[65];                   /* SHA-256 of text, macros and architecture, in hex */
     unsigned grid[3], threads, shared; /* shared: dynamic bytes of a block */
     int reported;                      /* the rest was said by the compiler */
-    int registers, stack, spilled;     /* a thread's; bytes stored and loaded beside the registers */
+    int registers, stack, spilled;     /* of a thread; bytes stored and loaded beside registers */
     double occupancy;                  /* share of a multiprocessor's threads */
-    int hot;                           /* a convolution whose channels fill vectors: nothing may spill */
+    int hot; /* a convolution whose channels fill vectors: it must not spill */
 };
 
 /* Compiles everything prepared so far; also without a device. self: of gy_cuda_backend. */
@@ -22,7 +22,8 @@ GY_INT int gy_cuda_list_ready(void *self, struct gy_error *err);
 GY_INT int gy_cuda_list_info(void *self, const struct gy_op *op, int launch, struct gy_kernel_info *out);
 
 #ifndef GY_NO_CUDA
-/* Name of row number index of those that fit op, in the table's order, so that the last one is the table's choice; NULL past it. */
+/* Name of the index-th row that fits op, in the table's order; the last one is the table's choice.
+ * NULL past it. */
 GY_INT const char *gy_cuda_list_variant(void *self, const struct gy_op *op, int index);
 /* Prepares op with a kernel of the caller's: cut->text. Texts live as long as the backend. */
 struct gy_cuda_cut;
@@ -39,11 +40,12 @@ struct gy_kernel_pack {
     struct gy_cuda_image *images;
     int count, room;
 };
-GY_INT int gy_cuda_list_collect(void *self, struct gy_kernel_pack *pack, struct gy_error *err); /* after gy_cuda_list_ready */
+/* after gy_cuda_list_ready */
+GY_INT int gy_cuda_list_collect(void *self, struct gy_kernel_pack *pack, struct gy_error *err);
 GY_INT int gy_cuda_list_write(const struct gy_kernel_pack *pack, const char *path, struct gy_error *err);
 GY_INT void gy_cuda_list_close(struct gy_kernel_pack *pack);
-/* Two hashes over all kernels prepared so far, in hex: of texts, macros and architecture; and of machine code. How many in *count.
- * After ready. */
+/* Two hashes over all kernels prepared so far, in hex: of texts, macros and architecture; of
+ * machine code. *count: how many. After ready. */
 GY_INT void gy_cuda_list_hash(void *self, char texts[65], char code[65], int *count);
 
 #endif

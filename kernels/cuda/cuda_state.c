@@ -7,7 +7,8 @@
 GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, const char *what)
 {
     if (error != 0 && cuda->failed == GY_OK) {
-        const char *const text = cuda->lib.api.rt_error_text(error); /* the driver's numbers are the runtime's */
+        /* the driver's numbers are the runtime's */
+        const char *const text = cuda->lib.api.rt_error_text(error);
         gy_log_write(&cuda->log, GY_LOG_ERROR, "%s: %s: %s", cuda->set, what, text ? text : "(no text)");
         cuda->failed = GY_E_DEVICE;
     }
@@ -19,7 +20,8 @@ GY_INT int gy_cuda_here(struct gy_cuda_backend *cuda)
     return gy_cuda_check(cuda, cuda->lib.api.rt_set_device(cuda->ordinal), "choosing the device");
 }
 
-/* Copies leave from a ring of pinned blocks: one is used again only after the queue was empty in between. */
+/* Copies leave from a ring of pinned blocks. The first one is used again only after the queue was
+ * empty. */
 GY_INT int gy_cuda_send_uniform(struct gy_cuda_backend *cuda, const struct gy_uniform *u)
 {
     GY_TRY(gy_cuda_here(cuda));

@@ -44,7 +44,7 @@ struct gy_cuda_backend {
     struct gy_cuda_library lib;
     struct gy_cuda_compiler compiler;
     struct gy_cuda_device device;
-    int ordinal, offline;               /* offline: no device, kernels are only chosen and compiled */
+    int ordinal, offline; /* offline: no device; kernels are only chosen and compiled */
     char name[200], model[128], set[16], versions[48], where[4096];
     struct gy_arena arena;              /* units and plans */
     struct gy_cuda_loaded *units;

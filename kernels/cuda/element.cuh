@@ -66,7 +66,8 @@ GY_FN void gy_put4(gy_t *p, int64_t i, struct gy_vec4 x)
 #endif
 }
 
-/* A variant that names GY_VEC (8 with 16-bit types, 4 or 1) works on GY_VEC neighbours at an index divisible by it. */
+/* A variant that names GY_VEC (8 with 16-bit types, 4 or 1) works on GY_VEC neighbours. Their index
+ * is divisible by it. */
 #ifdef GY_VEC
 struct gy_vec {
     float v[GY_VEC];

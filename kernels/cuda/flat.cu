@@ -31,7 +31,8 @@ typedef uint64_t flat_index;
 /* First element of the thread's vector k. */
 GY_FN int64_t flat_at(int k) { return (((int64_t)GY_BX * GY_PER + k) * GY_THREADS + GY_TID) * GY_VEC; }
 GY_FN int flat_whole(int64_t i) { return i <= (int64_t)GY_ITEMS - GY_VEC; }
-/* The same, or the thread's first vector again where there is no vector k: so that loads need no branch between them. */
+/* The same, or the thread's first vector again if there is no vector k: loads need no branch
+ * between them. */
 GY_FN int64_t flat_own(int k) { return flat_whole(flat_at(k)) ? flat_at(k) : flat_at(0); }
 #define FLAT_BEGIN                                                                                                     \
     if (flat_at(0) >= GY_ITEMS)                                                                                        \
@@ -108,7 +109,8 @@ GY_FN float flat_moved(const void *x, struct gy_mix m, int64_t n, int h, int w, 
     return flat_norm(flat_value(x, ((n * GY_H + from_h) * GY_W_ + from_w) * GY_C + c), c);
 }
 
-/* The element, moved, and mixed with the same place of its partner inside the box. own: as it stands. */
+/* The element, moved, and mixed with the same place of its partner inside the box. own: without a
+ * move. */
 GY_FN float flat_mixed(const void *x, const struct gy_mix *mix, int64_t i, float own)
 {
     const flat_index n = (flat_index)i / FLAT_SAMPLE, inside = (flat_index)i % FLAT_SAMPLE;
@@ -168,7 +170,8 @@ GY_KERNEL(flat_add)
 }
 #endif
 
-/* Both from dy and the output y: dx = dy masked; of an addition dres as well. What they are added to is loaded with them. */
+/* Both work from dy and the output y: dx = dy masked; an addition's dres, too. What they are added
+ * to is loaded with them. */
 #if defined FLAT_ACT_BWD || defined FLAT_ADD_BWD
 #define FLAT_ADDS_DX (GY_HAS_DX && (GY_FLAGS & GY_F_ADD_DX))
 #define FLAT_ADDS_DRES (GY_HAS_DRES && (GY_FLAGS & GY_F_ADD_DRES))
@@ -224,7 +227,8 @@ GY_KERNEL(flat_dropout)
 }
 #endif
 
-/* Moves of channels: GY_ITEMS counts the side that is walked, `wide` its channels. A vector lies in one pixel. */
+/* Moves of channels. GY_ITEMS counts the side that is walked; `wide`: its channels. A vector lies
+ * in one pixel. */
 struct flat_place {
     flat_index pixel;
     int c;

@@ -92,7 +92,7 @@ GY_FN float glm_soft(float u, float soft)
 }
 GY_FN float glm_weight(const struct glm_view *v, const float *w, uint32_t id) { return glm_soft(gy_load_live(w + id), v->soft); }
 
-/* ---- a row's sums: of features times w, and of features squared, both without the row's scale ---- */
+/* ---- a row's sums: features times w, and features squared, both without the row's scale ---- */
 
 struct glm_dot {
     float w, square;
@@ -237,7 +237,8 @@ GY_KERNEL(glm_step_long)
     }
 }
 
-/* Adds what the dual numbers make of it to W: 1 / l2 sum of coefficient_i x_i. A warp a row, in any order. */
+/* Adds a window's part to W: 1 / l2 * sum of coefficient_i x_i. A warp has a row; rows come in any
+ * order. */
 GY_KERNEL(glm_build)
 {
     const struct glm_view v = glm_view_of(GY_P(const struct gy_glm_window, GY_X), a.u);

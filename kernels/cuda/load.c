@@ -8,7 +8,8 @@
 #include <dlfcn.h>
 #include <glob.h>
 
-/* Folders after the one that the user named; "" is the system's own search. Patterns are the folders of PyPI's packages. */
+/* Folders after the one that the user named. "" is the system's own search. Patterns are folders of
+ * PyPI's packages. */
 static const char *const load_places[] = {
     "",
     "/usr/local/cuda/lib64",
@@ -23,12 +24,14 @@ static const char *const load_python[] = {
     "/lib/python3*/site-packages/nvidia/cuda_*/lib",
     "/lib",
 };
-static const char *const load_named[] = { "", "/lib64", "/lib" }; /* under the folder that the user named */
+/* under the folder that the user named */
+static const char *const load_named[] = { "", "/lib64", "/lib" };
 
 static const char *const load_runtime_names[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so" };
 static const char *const load_nvrtc_names[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so" };
 
-/* The libraries stay in the process once they are there: they keep threads and memory of their own. */
+/* The libraries stay in the process once they are there: they keep threads and memory of their
+ * own. */
 #ifdef RTLD_NODELETE
 #define LOAD_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
 #else
@@ -78,7 +81,8 @@ static const struct load_symbol load_nvrtc[] = {
     LOAD_AT(nv_ptx_size, "nvrtcGetPTXSize"), LOAD_AT(nv_ptx, "nvrtcGetPTX"), LOAD_AT(nv_error_text, "nvrtcGetErrorString"),
 };
 
-/* A function's address is put into the table as bytes: C knows no cast between the two kinds of pointer. */
+/* Puts a function's address into the table as bytes: C has no cast between the two kinds of
+ * pointer. */
 static void load_put(struct gy_cuda_api *api, size_t at, void *address) { memcpy((unsigned char *)api + at, &address, sizeof address); }
 
 static int load_symbols(struct gy_cuda_api *api, void *library, const char *path, const struct load_symbol *list, size_t count,
@@ -93,7 +97,8 @@ static int load_symbols(struct gy_cuda_api *api, void *library, const char *path
     return GY_OK;
 }
 
-/* The driver's functions. Before CUDA 12.5 the symbol's version cannot be asked for, later it must be. */
+/* The driver's functions. Before CUDA 12.5 a symbol's version cannot be asked for; later it must
+ * be. */
 struct load_finder {
     int (*plain)(const char *symbol, void **out, unsigned long long flags, int *found);
     int (*versioned)(const char *symbol, void **out, unsigned version, unsigned long long flags, int *found);
@@ -133,7 +138,8 @@ static int load_driver_symbols(struct gy_cuda_library *lib, struct gy_error *err
 /* What is looked for, and what was met on the way. */
 struct load_search {
     const char *names[GY_COUNT(load_runtime_names)];
-    int (*take)(struct gy_cuda_library *lib, void *handle, const char *path, struct gy_error *err); /* GY_OK: this one */
+    /* GY_OK: this one */
+    int (*take)(struct gy_cuda_library *lib, void *handle, const char *path, struct gy_error *err);
     struct gy_cuda_library *lib;
     int met;              /* libraries that could be opened */
     struct gy_error err;  /* of the first of them */
@@ -295,7 +301,8 @@ GY_INT int gy_cuda_load(struct gy_cuda_library *out, const char *where, const ch
     return GY_OK;
 }
 
-/* The compiler of the runtime's own version first: what a newer one makes may be too new for the driver. */
+/* Looks for the compiler of the runtime's own version first. A newer one may make code that is too
+ * new for the driver. */
 GY_INT int gy_cuda_load_compiler(struct gy_cuda_library *lib, const char *where, const struct gy_log *log, struct gy_error *err)
 {
     struct load_search s = { .take = load_take_nvrtc, .lib = lib };

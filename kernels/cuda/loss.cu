@@ -18,7 +18,7 @@
  * LOSS_SOFTMAX, LOSS_MSE, LOSS_SOFTMAX_BWD, LOSS_MSE_BWD. */
 #include "prelude.cuh"
 
-/* What is wanted of a sample: its own label or target, mixed with that of a partner that has a label. */
+/* A sample's target: its own label or target, mixed with that of a partner that has a label. */
 struct loss_want {
     int own, partner;   /* labels */
     int64_t row, other; /* first elements of the targets */
@@ -54,8 +54,8 @@ GY_FN float loss_add(float v)
     return v;
 }
 
-/* Classes that score higher than the label; among equals a lower number counts as higher, and against a score that is no
- * number every class. Counts below 2^24 are exact in float. */
+/* Classes that score higher than the label. Among equals a lower number counts as higher. Every
+ * class is higher than a score that is no number. Counts below 2^24 are exact in float. */
 GY_FN int loss_rank(const gy_t *x, int label)
 {
     const float mine = gy_get(x, label < 0 ? 0 : label);

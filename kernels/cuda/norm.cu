@@ -29,8 +29,8 @@
 GY_FN int norm_row(void) { return GY_TID / GY_COLS; }
 GY_FN int norm_channel(void) { return (GY_BY * GY_COLS + GY_TID % GY_COLS) * GY_VEC; }
 GY_FN int64_t norm_pixel(int step) { return (int64_t)GY_BX * GY_TILE + norm_row() + step * NORM_ROWS; }
-/* First element of the row at `step`; of the thread's first row where there is none: so that loads need no branch between
- * them. A thread without a first row loads nothing at all. */
+/* First element of the row at `step`. If there is no such row, that of the thread's first row:
+ * loads need no branch between them. A thread without a first row loads nothing. */
 GY_FN int64_t norm_at(int step, int c)
 {
     return (norm_pixel(step) < GY_PIXELS ? norm_pixel(step) : norm_pixel(0)) * GY_C + c;
@@ -43,10 +43,11 @@ GY_FN int64_t norm_there(const struct gy_uniform *u) { return GY_PIXELS - (int64
 #endif
 
 #if defined NORM_STATS || defined NORM_SUMS
-#define NORM_JOIN_WIDE 8 /* channels of a block that joins tiles: 32 bytes, the least a load brings */
+#define NORM_JOIN_WIDE 8 /* channels of a block that joins tiles: 32 bytes, a load's least */
 #define NORM_JOIN_ROWS (GY_THREADS / NORM_JOIN_WIDE)
 #define NORM_JOIN_FLIGHT 8 /* tiles that a thread of it loads before it adds the first */
-/* Tile t's pair of a channel lies at (2 t + i) * GY_C + c: with one tile that is what SUMS and STATS look like. */
+/* Tile t's pair of a channel lies at (2 t + i) * GY_C + c. With one tile SUMS and STATS look like
+ * that. */
 GY_FN int64_t norm_part_at(int64_t tile, int i, int c) { return (2 * tile + i) * GY_C + c; }
 #endif
 
@@ -55,7 +56,7 @@ struct norm_stat {
     float mean, squares;
 };
 
-/* How much of a group of y rows the mean of it and x others takes; the weight of the square of the means' distance. */
+/* y's share in the mean of x and y rows; the weight of the square of the means' distance. */
 struct norm_share {
     float share, weight;
 };
@@ -89,7 +90,8 @@ GY_FN struct norm_stat norm_held(const struct norm_stats_shared *s, int j, int t
     return out;
 }
 
-/* Rows `step` .. step + 3 of the thread, as far as they are of the first `pixels`, into (n, mean, squares). */
+/* Takes rows `step` .. step + 3 of the thread, if among the first `pixels`, into (n, mean,
+ * squares). */
 GY_FN void norm_stats_four(const gy_t *x, int64_t pixels, int c, int step, float *n, struct gy_vec *mean, struct gy_vec *squares)
 {
     struct gy_vec v[4];
@@ -156,7 +158,8 @@ GY_FN float norm_tile_rows(int64_t pixels, int tile)
     return tile >= GY_TILES || rest < 0 ? 0.0f : rest < GY_TILE ? (float)rest : (float)GY_TILE;
 }
 
-/* Joins the tiles: thread (row, channel) merges tiles row, row + NORM_JOIN_ROWS, ... in order, then rows by halves. */
+/* Joins the tiles: thread (row, channel) merges tiles row, row + NORM_JOIN_ROWS, ... in order, then
+ * rows by halves. */
 GY_KERNEL(norm_stats_join)
 {
     GY_SHARED(struct norm_stats_shared, s);
@@ -293,7 +296,7 @@ GY_KERNEL(norm_apply)
 #endif
 
 #if defined NORM_SUMS || defined NORM_BWD
-#define NORM_FLIGHT (NORM_STEPS < 2 ? NORM_STEPS : 2) /* rows in flight: three or four tensors are read of each */
+#define NORM_FLIGHT (NORM_STEPS < 2 ? NORM_STEPS : 2) /* rows in flight, of 3 or 4 tensors */
 #define NORM_MADE (!GY_HAS_Y && GY_HAS_SCALE)         /* the output is made again */
 
 GY_FN float norm_output(float x, float y, float scale, float shift)
@@ -421,7 +424,8 @@ GY_KERNEL(norm_sums_join)
 #define NORM_ADDS_DX (GY_HAS_DX && (GY_FLAGS & GY_F_ADD_DX))
 #define NORM_ADDS_DRES (GY_HAS_DRES && (GY_FLAGS & GY_F_ADD_DRES))
 
-/* dx = slope * dy' + tilt * x + level, three constants a channel; 0 where the sample is not there. */
+/* dx = slope * dy' + tilt * x + level, with three constants a channel; 0 where the sample is
+ * absent. */
 GY_KERNEL(norm_bwd)
 {
     const int c = norm_channel();

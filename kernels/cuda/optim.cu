@@ -142,7 +142,8 @@ GY_KERNEL(optim_norms_all)
 #endif
 
 #ifndef OPTIM_NORMS
-/* Gradients overflowed: nothing is updated. Exponent bits, so that no option of the compiler can remove it. */
+/* Gradients overflowed: nothing is updated. It tests exponent bits, which no compiler option can
+ * remove. */
 GY_FN int optim_skips(const float *sums)
 {
     return (GY_FLAGS & GY_F_SKIP) && (gy_bits(sums[2 * GY_SPANS + 1]) & 0x7f800000u) == 0x7f800000u;
@@ -164,7 +165,8 @@ GY_KERNEL(optim_norms_span)
 #endif
 
 #ifndef OPTIM_NORMS
-/* GY_F0 momentum, GY_F1 decay, GY_F2 and GY_F3 beta, GY_F4 eps, GY_F5 eta, GY_F6 clip (enum gy_update_constant). */
+/* GY_F0 momentum, GY_F1 decay, GY_F2 and GY_F3 beta, GY_F4 eps, GY_F5 eta, GY_F6 clip (enum
+ * gy_update_constant). */
 
 /* The last of spans lo .. hi that does not begin behind i; lo when all do. */
 GY_FN int optim_find(const struct gy_span *spans, int64_t i, int lo, int hi)
@@ -230,7 +232,8 @@ GY_FN float optim_adam(struct optim_rule rule, float m, float v)
 }
 #endif
 
-/* One parameter: w, its gradient dw, momentum m, second moment v. LAMB's moments have moved already. */
+/* One parameter: w, its gradient dw, momentum m, second moment v. LAMB's moments were updated
+ * already. */
 GY_FN void optim_one(struct optim_rule rule, float dw, float *w, float *m, float *v)
 {
 #if defined OPTIM_SGD || defined OPTIM_LARS

@@ -16,7 +16,8 @@
 #define PEAK_PRODUCTS 1500             /* of 64 x 256 x 64, a group: about 15 ms */
 #define PEAK_TILES (48 << 10)          /* bytes of shared memory for them */
 
-/* Operations of a multiprocessor in a clock: float and, where there is one, bf16 matrix (CUDA C Programming Guide; white papers). */
+/* Operations of a multiprocessor in a clock: float and, where there is one, bf16 matrix unit (CUDA
+ * C Programming Guide; white papers). */
 struct peak_row {
     int arch, f32, bf16;
 };
@@ -135,7 +136,8 @@ static int peak_take(struct peak_job *job)
     const struct gy_cuda_api *api = &job->cuda->lib.api;
     if (api->rt_event_create(&job->begin, 0) != 0 || api->rt_event_create(&job->end, 0) != 0)
         return GY_E_DEVICE;
-    for (job->bytes = PEAK_BYTES; job->bytes >= (size_t)64 << 20; job->bytes /= 2) { /* beside a net there may be little room */
+    /* beside a net there may be little room */
+    for (job->bytes = PEAK_BYTES; job->bytes >= (size_t)64 << 20; job->bytes /= 2) {
         if (api->rt_malloc(&job->memory[0], job->bytes) == 0 && api->rt_malloc(&job->memory[1], job->bytes) == 0)
             break;
         api->rt_last_error();

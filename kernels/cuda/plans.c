@@ -241,7 +241,8 @@ GY_INT void gy_cuda_plans_close(struct gy_cuda_backend *cuda)
 
 /* ---- run ---- */
 
-static int plans_map_type(const struct gy_cuda_map *map) { return map->f32 ? 7 : 9; } /* CU_TENSOR_MAP_DATA_TYPE_FLOAT32, BFLOAT16 */
+/* CU_TENSOR_MAP_DATA_TYPE_FLOAT32, BFLOAT16 */
+static int plans_map_type(const struct gy_cuda_map *map) { return map->f32 ? 7 : 9; }
 
 static gy_cuda_error plans_make_map(const struct gy_cuda_api *api, const struct gy_cuda_map *map, void *address, struct gy_tensor_map *out)
 {

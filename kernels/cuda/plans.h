@@ -6,13 +6,14 @@
 #include "kernels/cuda/cuda_state.h"
 #ifndef GY_NO_CUDA
 
-GY_INT int gy_cuda_compile_units(struct gy_cuda_backend *cuda, struct gy_error *err); /* those that are missing; hashes of all */
+/* compiles those that are missing; hashes all */
+GY_INT int gy_cuda_compile_units(struct gy_cuda_backend *cuda, struct gy_error *err);
 GY_INT int gy_cuda_prepare(void *self, struct gy_op *op, struct gy_error *err);
-/* The same for a row and a cut, also such as stand in no table; texts and row are to live as long as the backend. */
+/* The same for a row and a cut, also of no table. Texts and row live as long as the backend. */
 GY_INT int gy_cuda_prepare_cut(struct gy_cuda_backend *cuda, struct gy_op *op, const struct gy_cuda_row *row,
                                const struct gy_cuda_cut *cut, struct gy_error *err);
-/* SHA-256, in hex, of text, macros and architecture of the kernel that op->variant names, or of the table's choice where that is
- * NULL; 0: there is none. Nothing is prepared. */
+/* SHA-256, in hex, of the kernel that op->variant names: of text, macros and architecture. NULL: of
+ * the table's choice. Returns 0 if there is none. Nothing is prepared. */
 GY_INT int gy_cuda_kernel_hash(void *self, const struct gy_op *op, char hash[65]);
 GY_INT int gy_cuda_ready(void *self, struct gy_error *err);
 GY_INT int gy_cuda_run(void *self, const struct gy_op *op);

@@ -53,7 +53,8 @@ GY_FN int64_t pool_in(int n, int h, int w, int c) { return (((int64_t)n * GY_H +
 GY_FN int64_t pool_out(int n, int p, int q, int c) { return (((int64_t)n * GY_P_ + p) * GY_Q + q) * GY_C + c; }
 
 GY_FN int pool_clamp(int v, int most) { return v < 0 ? 0 : v > most ? most : v; }
-/* The element of cell (h, w), or of the nearest one in the image: loads that need no branch between them. */
+/* The element of cell (h, w), or of the nearest one in the image: loads need no branch between
+ * them. */
 GY_FN struct gy_vec pool_cell(const gy_t *x, int n, int h, int w, int c)
 {
     return gy_get_vec(x, pool_in(n, pool_clamp(h, GY_H - 1), pool_clamp(w, GY_W_ - 1), c));
@@ -116,7 +117,7 @@ GY_KERNEL(pool_max)
 #if defined POOL_AVG || defined POOL_AVG_BWD || defined POOL_GLOBAL
 GY_FN int pool_span(int from, int size, int lo, int hi) { return (from + size < hi ? from + size : hi) - (from > lo ? from : lo); }
 
-/* 1 / cells of window (p, q) that count: with GY_F0 those inside the image, else the padding's too. */
+/* Cells of window (p, q) that count: with GY_F0 those inside the image, else also the padding's. */
 GY_FN float pool_divisor(int p, int q)
 {
     const int top = p * GY_STRIDE_H - GY_PAD_H, left = q * GY_STRIDE_W - GY_PAD_W;

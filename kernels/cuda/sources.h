@@ -6,7 +6,8 @@
 #include "engine/base/base.h"
 #ifndef GY_NO_CUDA
 
-GY_INT const char *const *gy_cuda_texts(void); /* made by tools/embed.sh: name, text, name, text, NULL */
+/* made by tools/embed.sh: name, text, name, text, NULL */
+GY_INT const char *const *gy_cuda_texts(void);
 /* Text by file name, or NULL. */
 GY_INT const char *gy_cuda_source(const char *name);
 GY_INT const char *gy_cuda_source_name(int index); /* NULL past the last */

@@ -13,7 +13,8 @@
 
 struct gy_cuda_device {
     int arch;            /* 60, 70, 75, 80, 86, 89, 90, 100, 120 ... */
-    int processors;      /* multiprocessors. A cut never depends on it where sums are made: the same bits on every card */
+    /* multiprocessors; a cut that sums never depends on it, so bits are the same on every card */
+    int processors;
     int shared_most;     /* bytes of shared memory a block may have */
     int bulk;            /* the driver makes tensor maps */
 };
@@ -28,19 +29,20 @@ struct gy_cuda_launch {
 /* Tensor map wanted for args.map[i]; filled when addresses are known. */
 enum gy_cuda_map_kind { GY_MAP_NONE, GY_MAP_TILED, GY_MAP_IM2COL };
 struct gy_cuda_map {
-    int kind, role;      /* of the tensor */
-    uint64_t sizes[4], strides[3];         /* innermost first; strides in bytes from the second dimension on */
-    uint32_t box[4], element_strides[4];   /* tiled: elements of a box */
-    int lower[2], upper[2];                /* im2col: corner of the pixel box, W then H */
-    uint32_t channels, pixels;             /* im2col: a load brings pixels x channels */
-    int swizzle;                           /* 0 none, 1 32 bytes, 2 64, 3 128 */
-    int rank, f32;                         /* f32: elements are floats, else 16-bit */
+    int kind, role;                      /* of the tensor */
+    uint64_t sizes[4], strides[3];       /* innermost first; strides from dimension 1 on, bytes */
+    uint32_t box[4], element_strides[4]; /* tiled: elements of a box */
+    int lower[2], upper[2];              /* im2col: corner of the pixel box, W then H */
+    uint32_t channels, pixels;           /* im2col: a load brings pixels x channels */
+    int swizzle;                         /* 0 none, 1 32 bytes, 2 64, 3 128 */
+    int rank, f32;                       /* f32: elements are floats, else 16-bit */
 };
 
 /* One kernel file compiled with one set of macros, and what is launched from it, in order. */
 struct gy_cuda_cut {
     const char *file;                                   /* "conv_ffma.cu" */
-    const char *text;                                   /* a file that is not the library's; NULL: the library's of this name */
+    /* a file that is not the library's; NULL: the library's of this name */
+    const char *text;
     int launches, defines;
     struct gy_cuda_launch launch[GY_CUDA_LAUNCHES];     /* all from the same compiled file */
     /* beyond the row's facts: tile sizes, slices; text: a name instead of the value */
@@ -68,8 +70,9 @@ struct gy_cuda_row {
     int arch;             /* least architecture; a row for exactly one generation says so in fits */
     unsigned dtypes;      /* bits 1 << enum gy_dtype */
     unsigned facts;
-    int (*fits)(const struct gy_op *op, const struct gy_cuda_device *device);                         /* NULL: always */
-    void (*cut)(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out); /* out is zeroed */
+    int (*fits)(const struct gy_op *op, const struct gy_cuda_device *device); /* NULL: always */
+    /* out is zeroed */
+    void (*cut)(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out);
 };
 
 #endif

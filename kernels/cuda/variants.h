@@ -8,10 +8,11 @@
 #include "kernels/cuda/variant_row.h"
 #ifndef GY_NO_CUDA
 
-/* The row for an op, or NULL when none fits. want: a row's name that is taken if it fits, or NULL. */
+/* The row for an op; NULL: none fits. want: a row's name that is taken if it fits, or NULL. */
 GY_INT const struct gy_cuda_row *gy_cuda_pick(const struct gy_op *op, const struct gy_cuda_device *device, const char *want);
-/* The macros of a variant as compiler options, each "-DNAME=VALUE", written one after another with a zero byte behind each; returns how
- * many, and the bytes used in *used, or -1 when room does not suffice. Launches of one cut share GY_THREADS and GY_SHARED_BYTES. */
+/* Writes a variant's macros as compiler options "-DNAME=VALUE", each with a zero byte behind it.
+ * Returns how many, *used: their bytes; -1: room does not suffice. Launches of one cut share
+ * GY_THREADS and GY_SHARED_BYTES. */
 GY_INT int gy_cuda_options(const struct gy_op *op, const struct gy_cuda_row *row, const struct gy_cuda_cut *cut,
                            const struct gy_cuda_device *device, char *room, size_t bytes, size_t *used);
 

@@ -7,7 +7,8 @@
 
 #define CONV_THREADS 256
 #define CONV_BLOCKS 256          /* blocks that leave no card without work */
-#define CONV_WAVES 264           /* two full waves on 132 multiprocessors, sm_90's; more would begin a third */
+/* two full waves on 132 multiprocessors, sm_90's; more would begin a third */
+#define CONV_WAVES 264
 #define CONV_LINES_WAVE 660      /* one wave: registers leave five blocks a multiprocessor */
 #define CONV_PART_BYTES (64 << 20) /* its parts take no more */
 #define CONV_CHUNK 128           /* CV_CHUNK of conv.cuh */
@@ -77,9 +78,9 @@ static void conv_begin(const struct gy_op *op, const char *file, struct gy_cuda_
     conv_define(out, "GY_TAP_W", back ? g->stride_w / conv_gcd(g->stride_w, g->dil_w) : 1);
 }
 
-/* Statistics: a row for every `each` pixels in scratch, merged by one launch or two.
- * Launches behind the product take the shared memory that they use, a float a thread: with the product's
- * a multiprocessor would hold one block of them. */
+/* Statistics: scratch has a row for every `each` pixels, merged by one launch or two. These
+ * launches take only the shared memory that they use, a float a thread. With the product's a
+ * multiprocessor would hold one block of them. */
 static void conv_cut_stats(const struct gy_op *op, int64_t each, struct gy_cuda_cut *out)
 {
     const int64_t rows = conv_up(conv_pixels(&op->geom), each), chunks = conv_up(rows, CONV_CHUNK),
@@ -180,8 +181,8 @@ static const struct conv_tile conv_ffma_tiles[] = {
     { 64, 64, 16, 4, 4, 0 }, { 128, 64, 16, 8, 4, 0 }, { 128, 128, 8, 8, 8, 0 }
 };
 
-/* Data gradients that need more registers than two blocks leave: classes of pixels, or loads one by one, beside many
- * sums. */
+/* Data gradients that need more registers than two blocks leave. They have classes of pixels, or
+ * single loads, beside many sums. */
 static int conv_ffma_heavy(const struct gy_op *op, const struct conv_tile *t)
 {
     const struct gy_geom *g = &op->geom;
@@ -430,7 +431,8 @@ static void conv_mma_cut(const struct gy_op *op, const struct gy_cuda_device *de
     const struct conv_size size = conv_size_of(op);
     const struct conv_mma_tile *t = &conv_mma_tiles[0];
     const int64_t extent = conv_dir_of(op) == CONV_WGRAD ? CONV_BLOCKS : size.classes;
-    /* loads that wait in registers leave room for less sums: before sm_80 not the largest tile, gathered the least */
+    /* loads that wait in registers leave room for fewer sums: before sm_80 the largest tile is not
+     * taken; gathered loads take the least one */
     const int gathered = conv_mma_gathers(op);
     for (size_t i = 1; !gathered && i < GY_COUNT(conv_mma_tiles) - (device->arch < 80); i++) {
         const struct conv_tile *x = &conv_mma_tiles[i].t;
@@ -456,8 +458,8 @@ CONV_MMA_CUT(2)
 #define CONV_WGMMA_BM 128
 #define CONV_WGMMA_THREADS 384
 
-/* A view of the input that im2col boxes walk: corners of the box in which a tap's first pixels lie, of both axes
- * (W, H). */
+/* A view of the input that im2col boxes walk: corners of the box in which a tap's first pixels lie,
+ * for both axes (W, H). */
 struct conv_corners {
     int lower[2], upper[2];
 };
@@ -539,7 +541,8 @@ static int conv_wgmma_fits(const struct gy_op *op, const struct gy_cuda_device *
     return 1;
 }
 
-/* The widest tile leaves no registers for classes of pixels, nor for the weight gradient's places. */
+/* The widest tile leaves no registers for classes of pixels, nor for the weight gradient's
+ * places. */
 static int conv_wgmma_wide_fits(const struct gy_op *op, const struct gy_cuda_device *device)
 {
     return conv_wgmma_fits(op, device) && conv_size_of(op).classes == 1 && conv_size_of(op).rows >= 4 * CONV_WGMMA_BM;

@@ -6,7 +6,8 @@
 #include "engine/base/rng.h"
 #ifndef GY_NO_CUDA
 
-enum { CUT_THREADS = 256, CUT_BLOCKS = 1024 /* enough for any card where a pass may be cut at will */ };
+/* CUT_BLOCKS: enough for any card where a pass may be cut at will */
+enum { CUT_THREADS = 256, CUT_BLOCKS = 1024 };
 enum { CUT_ALL = 1 << GY_F32 | 1 << GY_BF16 | 1 << GY_F16 };
 
 static void cut_define(struct gy_cuda_cut *out, const char *name, int64_t value)
@@ -69,7 +70,7 @@ static void cut_dropout(const struct gy_op *op, const struct gy_cuda_device *dev
     cut_define(out, "FLAT_STREAM", (int64_t)GY_RNG_DROPOUT + op->id);
 }
 
-/* Channels that move: what an access covers divides the channels of both sides and the place between them. */
+/* Channels that move. An access divides the channels of both sides and the place between them. */
 static void cut_move(const struct gy_op *op, struct gy_cuda_cut *out, const char *entry, const char *part, int64_t items, int place)
 {
     const struct gy_geom *g = &op->geom;
@@ -139,8 +140,9 @@ static int64_t cut_tiles(struct gy_cuda_cut *out, const struct gy_op *op, const 
     return tiles;
 }
 
-/* Rows a thread adds before the tree takes over: a multiple of 4, about twice CUT_BLOCKS blocks: the last ones to run leave
- * multiprocessors idle for half of a block's time, but their joining takes longer the more there are. */
+/* Rows a thread adds before the tree takes over: a multiple of 4, for about twice CUT_BLOCKS
+ * blocks. The last blocks leave multiprocessors idle for half of a block's time, but more blocks
+ * take longer to join. */
 static int64_t cut_sum_steps(const struct cut_columns *c)
 {
     const int64_t tiles = gy_max64(1, 2 * CUT_BLOCKS / c->groups);
@@ -301,7 +303,8 @@ static void cut_loss_bwd(const struct gy_op *op, const struct gy_cuda_device *de
 
 /* ---- optim.cu ---- */
 
-enum { CUT_SPANS_MOST = 65535 /* grid y */, CUT_SLICE = 65536 /* elements of a slice of the largest span, at most */ };
+/* CUT_SLICE: most elements of a slice of the largest span */
+enum { CUT_SPANS_MOST = 65535 /* grid y */, CUT_SLICE = 65536 };
 
 static int fits_norms(const struct gy_op *op, const struct gy_cuda_device *device)
 {

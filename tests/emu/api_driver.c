@@ -54,7 +54,8 @@ int emu_write_file(const char *path, const void *data, size_t bytes)
 
 /* ---- modules ---- */
 
-/* Bytes of an ELF file in memory: its section headers come last, or the last section. 0: no ELF file of this machine. */
+/* Bytes of an ELF file in memory: its section headers come last, or its last section. 0: no ELF
+ * file of this machine. */
 static size_t driver_image_bytes(const void *image)
 {
     const ElfW(Ehdr) *head = image;
@@ -176,7 +177,8 @@ static int driver_attribute(int attribute, int device)
     return value;
 }
 
-/* CUfunction_attribute: 0 threads at most, 1 shared, 3 local, 4 registers, 5 PTX, 6 binary version, 8 dynamic shared at most */
+/* CUfunction_attribute: 0 most threads, 1 shared, 3 local, 4 registers, 5 PTX, 6 binary version, 8
+ * most dynamic shared memory. */
 static int cu_function_get(int *value, int attribute, void *function)
 {
     const struct emu_function *f = function;

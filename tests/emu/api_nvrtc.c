@@ -22,7 +22,7 @@ struct nvrtc_program {
     size_t log_bytes, binary_bytes;
 };
 
-/* The files of this folder that kernels are compiled with, as they were when the emulator was built. */
+/* The files of this folder with which kernels are compiled, as of the build of the emulator. */
 extern const char emu_prelude_begin[], emu_prelude_end[], emu_words_begin[], emu_words_end[],
     emu_hopper_begin[], emu_hopper_end[];
 #define NVRTC_EMBED(name, path)                                                                                        \

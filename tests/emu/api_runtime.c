@@ -13,7 +13,8 @@
 struct api_event;
 struct api_node {
     int is_copy;
-    struct api_event *record; /* an event that each launch of the graph records; else a copy or a kernel */
+    /* an event that each launch of the graph records; else a copy or a kernel */
+    struct api_event *record;
     struct emu_launch launch;
     struct emu_copy copy;
 };
@@ -32,7 +33,7 @@ struct api_event {
     struct api_event *next;
     struct timespec time;
     struct api_graph *capture;
-    int captured;             /* recorded inside a capture that has ended: nobody else may wait for it */
+    int captured; /* recorded inside a capture that has ended: nobody else may wait */
     struct emu_seen seen;
 };
 
@@ -127,7 +128,8 @@ int cudaDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)device;
     const int arch = emu_arch();
-    const int clock = getenv("GYRE_EMU_CLOCK") ? 1000000 : 0; /* 0: there is no time, as a GPU would have it */
+    /* 0: there is no time, as a GPU would have it */
+    const int clock = getenv("GYRE_EMU_CLOCK") ? 1000000 : 0;
     const int table[][2] = {{1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152},
                             {10, 32}, {12, 65536}, {13, clock}, {16, 4}, {36, 1000000}, {37, 256}, {38, 4 << 20},
                             {39, 2048}, {75, arch / 10}, {76, arch % 10}, {81, api_shared_most(arch) + 1024},
@@ -173,7 +175,8 @@ static int api_get(void **ptr, size_t bytes, int pinned)
 static int api_put(void *ptr)
 {
     emu_lock();
-    const int late = emu_order_host_all(), error = emu_memory_put(ptr); /* the call waits for the device */
+    /* the call waits for the device */
+    const int late = emu_order_host_all(), error = emu_memory_put(ptr);
     api_broken = api_broken ? api_broken : late;
     emu_unlock();
     return api_note(error);
@@ -188,7 +191,8 @@ int cudaFreeHost(void *ptr) { return api_put(ptr); }
 static int api_register(const void *ptr, size_t bytes, int on)
 {
     emu_lock();
-    const int late = emu_order_host_all(), error = emu_order_register(ptr, bytes, on); /* the call waits for the device */
+    /* the call waits for the device */
+    const int late = emu_order_host_all(), error = emu_order_register(ptr, bytes, on);
     api_broken = api_broken ? api_broken : late;
     emu_unlock();
     return api_note(error);
@@ -197,7 +201,7 @@ static int api_register(const void *ptr, size_t bytes, int on)
 int cudaHostRegister(void *ptr, size_t bytes, unsigned flags) { return (void)flags, api_register(ptr, bytes, 1); }
 int cudaHostUnregister(void *ptr) { return api_register(ptr, 0, 0); }
 
-/* Whether an address of a copy is what its kind says: device memory that lives, or memory of the host. */
+/* Whether an address of a copy is what its kind says: live device memory, or memory of the host. */
 static int api_right_side(const void *p, size_t bytes, int device)
 {
     int inside;

@@ -166,7 +166,8 @@ void emu_some(int id, int threads, int waits, const char *site)
 
 /* ---- shares of registers ---- */
 
-/* What a kernel starts with the compiler decides, so only the shares that all warps have asked for are summed. */
+/* The compiler decides what a kernel starts with. So only the shares that all warps have asked for
+ * are summed. */
 void emu_registers(int count, int more, const char *site)
 {
     const struct emu_block *b = emu_block();

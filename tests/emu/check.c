@@ -21,8 +21,9 @@
 
 #include <sys/mman.h>
 
-/* A moment: epoch 32, time 15 (see clock.c), another block 1, many threads 1, mask 4, thread 11 bits. The last two marks are of reads:
- * another block of this launch has read, too; several threads have. */
+/* A moment: epoch 32, time 15 (see clock.c), another block 1, many threads 1, mask 4, thread 11
+ * bits. Two marks are of reads: another block of this launch has read, too; several threads have
+ * read. */
 #define MOMENT_TID 0x7ffull
 #define MOMENT_LIVE MOMENT_TID
 #define MOMENT_MASK_AT 11
@@ -34,7 +35,8 @@
 
 struct check_word {
     struct emu_cell cell;
-    uint32_t write_at, read_at;       /* places of the word's last accesses, for the report: check_place */
+    /* places of the word's last accesses, for the report: check_place */
+    uint32_t write_at, read_at;
     unsigned char written;            /* bits of bytes that somebody wrote */
     unsigned char flying;             /* a copy is under way: 1 to here, 2 from here */
     unsigned char stored;             /* written by a thread, not by a bulk copy */
@@ -44,8 +46,8 @@ struct check_word {
 static struct check_word *check_shared; /* EMU_SHARED_MOST / 4 */
 static const unsigned char *check_base; /* of the running kernel's compiled file */
 
-/* When each warp, and each warp group's wgmma, has last read a word that many read; 0: not. Kept only while clock.c knows of order within
- * an epoch. */
+/* When each warp, and each warp group's wgmma, last read a word that many read; 0: it did not. It
+ * is kept only while clock.c knows of order within an epoch. */
 struct check_readers {
     uint16_t time[EMU_THREADS_MOST / 32 + EMU_AGENT_BAR - EMU_AGENT_GROUP];
 };
@@ -58,7 +60,8 @@ struct check_at {
     int write;
 };
 
-/* An instruction, or a word's text, both in the compiled file: where behind its begin; 0: not known. */
+/* The place of an instruction, or of a word's text: its offset in the compiled file; 0: not
+ * known. */
 #define CHECK_SITE 0x80000000u
 static uint32_t check_place(const struct check_at *at)
 {
@@ -110,7 +113,8 @@ static int check_all_before(const struct check_readers *readers, unsigned time)
     return 1;
 }
 
-/* Whether the access that left this moment may happen at the same time as one of the acting thread now. */
+/* Whether the access that left this moment may happen at the same time as one of the acting
+ * thread. */
 static int check_unordered(uint64_t moment, unsigned mask, const struct check_readers *readers)
 {
     const struct emu_block *b = emu_block();
@@ -130,8 +134,9 @@ static int check_unordered(uint64_t moment, unsigned mask, const struct check_re
     return check_tid(moment) != b->acting && !emu_clock_before(check_tid(moment), check_time(moment), b->acting);
 }
 
-/* The last read becomes this one, or this one and earlier ones that may happen at the same time. Another thread's read of other bytes
- * of the word is forgotten: kept together, neither thread could write the bytes that it alone reads. */
+/* The last read becomes this one, or this one and earlier ones that may happen at the same time.
+ * Another thread's read of other bytes of the word is forgotten. If it were kept, neither thread
+ * could write the bytes that it alone reads. */
 static uint64_t check_merge_read(uint64_t old, uint64_t now, const struct check_readers *readers)
 {
     const struct emu_block *b = emu_block();
@@ -209,7 +214,8 @@ static unsigned check_mask(size_t word, size_t first, size_t end)
     return (15u << lo) & (15u >> (4 - hi));
 }
 
-/* Whether the last access was in an earlier epoch of this block, or by the thread that acts now: then it is in order. */
+/* Whether the last access was in an earlier epoch of this block, or by the acting thread. Then it
+ * is in order. */
 static int check_plainly(uint64_t moment)
 {
     const struct emu_block *b = emu_block();
@@ -246,8 +252,8 @@ static void check_shared_word(struct check_word *w, size_t word, unsigned mask, 
     w->read_at = check_place(at);
 }
 
-/* Nearly every access: a whole word, where nothing has to be told and nothing remembered but this. 1: it was one. The rules are those of
- * check_shared_word. */
+/* Nearly every access: it has a whole word, needs no report, and leaves no mark but itself. Returns
+ * 1 if it was one. The rules are those of check_shared_word. */
 static inline int check_shared_quick(struct check_word *w, uint64_t now, uint32_t place, int write)
 {
     const uint32_t epoch = check_epoch(now);
@@ -374,7 +380,8 @@ static void check_global_word(struct emu_cell *cell, size_t word, unsigned mask,
     cell->write = now;
 }
 
-/* The same for device memory: nobody has used the word in this launch, nor may now; or many have read it, and so does this thread. */
+/* The same for device memory. Nobody has used the word in this launch, or may now; or many have
+ * read it, and so does this thread. */
 static inline int check_global_quick(struct emu_cell *cell, uint64_t now, int write)
 {
     const uint32_t begin = emu_block()->launch_epoch, wrote = check_epoch(cell->write), read = check_epoch(cell->read);
@@ -425,7 +432,8 @@ void emu_check_global(const void *p, size_t bytes, int write, const char *what, 
         check_global_bytes(r, p, bytes, &at);
 }
 
-/* A word that any thread changes at any time. What a thread did there otherwise in this epoch stays noted. */
+/* A word that any thread changes at any time. A thread's other accesses in this epoch stay
+ * noted. */
 static void check_live_word(struct emu_cell *cell, size_t word, uint64_t now, const struct check_at *at)
 {
     uint64_t *const mine = at->write ? &cell->write : &cell->read;

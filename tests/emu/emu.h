@@ -230,7 +230,8 @@ int emu_clock_fenced(int id, uint32_t epoch, unsigned stamp);
 
 /* ---- tsan.c ---- */
 
-extern __attribute__((visibility("hidden"))) int emu_tsan_state; /* 0 not asked yet, 1 in use, -1 not */
+/* 0 not asked yet, 1 in use, -1 not */
+extern __attribute__((visibility("hidden"))) int emu_tsan_state;
 int emu_tsan_ask(void);
 /* ThreadSanitizer checks in place of check.c */
 static inline int emu_tsan(void) { return (emu_tsan_state ? emu_tsan_state : emu_tsan_ask()) > 0; }

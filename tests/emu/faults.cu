@@ -13,7 +13,8 @@ struct room {
     float v[GY_THREADS];
 };
 
-/* Turns x around in shared memory; without the barrier a thread may read what its partner has not yet written. */
+/* Reverses x in shared memory. Without the barrier a thread may read before its partner has
+ * written. */
 GY_KERNEL(missing_barrier)
 {
     GY_SHARED(struct room, s);
@@ -136,7 +137,8 @@ GY_KERNEL(divergent)
     GY_P(float, GY_Y)[GY_TID] = s->v[GY_TID ^ 32];
 }
 
-/* One thread leaves before the barrier, which is allowed; its place was never written, which is found. */
+/* One thread leaves before the barrier, which is allowed. Its place was never written, which is
+ * found. */
 GY_KERNEL(never_written)
 {
     GY_SHARED(struct room, s);

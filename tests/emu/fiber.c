@@ -105,7 +105,8 @@ int emu_fiber_make(struct emu_fiber *fiber, void (*entry)(void))
 {
     if (fiber_stack(fiber) != 0)
         return -1;
-    /* as if entry had called emu_switch: six registers, its address to return to, and 0 where its own caller would be */
+    /* as if entry had called emu_switch: six registers, its return address, and 0 where its caller
+     * would be */
     void **top = (void **)(void *)(fiber->stack + EMU_STACK_BYTES) - 2;
     top[1] = NULL;
     top[0] = NULL;

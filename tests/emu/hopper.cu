@@ -132,7 +132,8 @@ GY_KERNEL(layouts)
     put_result(GY_P(float, GY_Y), d);
 }
 
-/* Pixels of an im2col box: Y[64][16] of X for the filter's tap (GY_F0, GY_F1), from pixel GY_F2 .. GY_F4 on */
+/* Pixels of an im2col box: Y[64][16] of X for the filter's tap (GY_F0, GY_F1), from pixel GY_F2 ..
+ * GY_F4 on. */
 GY_KERNEL(pixels)
 {
     GY_SHARED(struct ring, s);
@@ -147,7 +148,8 @@ GY_KERNEL(pixels)
         GY_P(uint16_t, GY_Y)[i] = s->a[0][i];
 }
 
-/* Y = X + 1 by way of shared memory, out by a bulk copy; 128 threads in two halves that meet at barriers of their own */
+/* Y = X + 1 through shared memory, out by a bulk copy. 128 threads in two halves meet at their own
+ * barriers. */
 GY_KERNEL(staged)
 {
     GY_SHARED(struct ring, s);

@@ -21,7 +21,7 @@ struct gy_emu_words *emu_words(void) { return &launch_words; }
 
 unsigned long long emu_counts[EMU_COUNTS];
 EMU_API const char *gyre_emu_word(int index, unsigned long long *times);
-/* For tests that want to know what was executed: a word's name and how often; NULL past the last. */
+/* For tests that ask what was executed: a word's name and how often; NULL past the last. */
 const char *gyre_emu_word(int index, unsigned long long *times)
 {
     static const char *const names[EMU_COUNTS] = {
@@ -91,7 +91,8 @@ int emu_fault(int tid, const char *site, const char *format, ...)
     return -1;
 }
 
-/* A kernel that leaves its stack, or wrote over a return address in it: the launch ends with a sentence like any other. */
+/* A kernel left its stack, or wrote over a return address in it. The launch ends with a sentence
+ * like any other. */
 static void launch_crash(int number, siginfo_t *info, void *context)
 {
     struct emu_block *b = launch_block;
@@ -170,7 +171,8 @@ static void launch_sync(const char *site)
     emu_tsan_order(key, 0);
 }
 
-/* A word of several lanes: the last one to come carries it out for all and goes on; the others become ready. */
+/* A word of several lanes. The last lane to come carries it out for all and goes on; the others
+ * become ready. */
 static void launch_group(int word, const char *site, const void *in, void *out)
 {
     struct emu_block *b = launch_block;
@@ -273,7 +275,8 @@ static void launch_enter(struct emu_thread *t)
     b->now = NULL;
 }
 
-/* The shared memory of a block ends where a page begins that may not be touched; 1024-byte alignment as in CUDA. */
+/* A block's shared memory ends at a page that may not be touched. It is aligned to 1024 bytes, as
+ * in CUDA. */
 static unsigned char *launch_shared(size_t bytes)
 {
     static unsigned char *end;
@@ -381,8 +384,8 @@ static int launch_prepare(const struct emu_launch *launch)
     return 0;
 }
 
-/* A fault for rehearsals, GYRE_EMU_PLANT "hang:KERNEL,lost:KERNEL,skip:KERNEL": the kernel never ends,
- * spoils the device, or does nothing. "lost:KERNEL@20" begins with its 20th launch. */
+/* A fault for rehearsals, GYRE_EMU_PLANT "hang:KERNEL,lost:KERNEL,skip:KERNEL": the kernel never
+ * ends, spoils the device, or does nothing. "lost:KERNEL@20" begins with its 20th launch. */
 static int launch_is_planted(const char *what, const struct emu_launch *launch)
 {
     static long seen; /* launches of the kernel that has an @ */

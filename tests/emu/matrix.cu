@@ -47,7 +47,8 @@ GY_KERNEL(by_hand_volta)
     }
 }
 
-/* [16][16] by [16][16]: tiles come by cp.async, fragments by ldmatrix; GY_TURNED: W lies as [K][N] */
+/* [16][16] by [16][16]: tiles come by cp.async, fragments by ldmatrix. GY_TURNED: W lies as
+ * [K][N]. */
 GY_KERNEL(by_tiles)
 {
     GY_SHARED(struct tiles, s);
@@ -55,7 +56,8 @@ GY_KERNEL(by_tiles)
     const int row = GY_LANE / 2, half = GY_LANE % 2 * 8;
     gy_copy_async(&s->x[row][half], x + row * 16 + half, 16);
     gy_copy_commit();
-    gy_copy_async(&s->w[row][half], w + row * 16 + half, row < 15 ? 16 : 10); /* 3 zeros end the last row's halves */
+    /* 3 zeros end the last row's halves */
+    gy_copy_async(&s->w[row][half], w + row * 16 + half, row < 15 ? 16 : 10);
     gy_copy_commit();
 #if GY_WRONG == 1
     gy_copy_wait(1);
@@ -68,7 +70,8 @@ GY_KERNEL(by_tiles)
     uint32_t fa[4], fb[4];
     gy_ldmatrix4(fa, &s->x[GY_LANE % 16][GY_LANE / 16 * 8]); /* HERE lost_wait_2 lost_sync */
 #ifdef GY_TURNED
-    gy_ldmatrix4_turned(fb, &s->w[GY_LANE % 16][GY_LANE / 16 * 8]); /* [k][n]: tiles (k 0, n 0), (k 8, n 0), (k 0, n 8), (k 8, n 8) */
+    /* [k][n]: tiles (k 0, n 0), (k 8, n 0), (k 0, n 8), (k 8, n 8) */
+    gy_ldmatrix4_turned(fb, &s->w[GY_LANE % 16][GY_LANE / 16 * 8]);
 #else
     gy_ldmatrix4(fb, &s->w[GY_LANE % 8 + GY_LANE / 16 * 8][GY_LANE / 8 % 2 * 8]); /* HERE lost_wait_1 */
 #endif

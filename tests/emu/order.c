@@ -94,14 +94,15 @@ void emu_order_issue(struct emu_stream *s, int kernel)
         emu_order_rivals += order_is_rival(&order_copies[i]);
     if (!kernel)
         return;
-    const uint32_t epoch = (emu_block() ? emu_block()->epoch : 0) + 1; /* that the launch will begin with */
+    const uint32_t epoch = (emu_block() ? emu_block()->epoch : 0) + 1; /* the launch's */
     order_kernels[order_kernel_count++ % ORDER_KERNELS] = (struct order_kernel){epoch, order_time[s->number], s->number};
     order_last_kernel[s->number] = order_time[s->number];
 }
 
 int emu_order_apart(uint32_t epoch)
 {
-    uint64_t lo = order_oldest(), hi = order_kernel_count; /* the last one that begins at or before epoch */
+    /* the last one that begins at or before epoch */
+    uint64_t lo = order_oldest(), hi = order_kernel_count;
     if (lo == hi || order_kernel_at(lo)->epoch > epoch)
         return 0;
     while (hi - lo > 1) {
@@ -208,13 +209,15 @@ int emu_order_registered(const void *p, size_t bytes)
     return 0;
 }
 
-/* Memory of the host that a copy reaches by itself: pinned or registered. Pageable memory is done with when the call returns. */
+/* Memory of the host that a copy reaches by itself: pinned or registered. A call is done with
+ * pageable memory when it returns. */
 static int order_is_host(const struct emu_range *r, int inside, const void *p, size_t bytes)
 {
     return r && inside ? r->pinned : emu_order_registered(p, bytes);
 }
 
-/* Earlier copies of this memory of the host: those that happen before are over for it, others race. */
+/* Checks earlier copies of this memory of the host. Those that happen before it are over; others
+ * race. */
 static int order_check_host(const unsigned char *p, size_t bytes, int write)
 {
     for (int i = 0; i < order_copy_count;) {

@@ -6,7 +6,8 @@
 
 #define EMU_STREAMS 16
 
-/* What has happened for a stream, an event or the host: of each stream the work up to this number. */
+/* What has happened before something for a stream, an event or the host: of each stream, the work
+ * up to this number. */
 struct emu_seen {
     uint32_t upto[EMU_STREAMS];
 };
@@ -16,7 +17,7 @@ struct emu_stream {
 };
 
 struct emu_stream *emu_stream_of(void *stream);        /* api_runtime.c: of a handle, NULL too */
-int emu_order_stream(struct emu_stream *s);            /* a new stream; those beyond EMU_STREAMS count as one */
+int emu_order_stream(struct emu_stream *s); /* those beyond EMU_STREAMS count as one */
 void emu_order_stream_end(const struct emu_stream *s);
 void emu_order_join(struct emu_seen *to, const struct emu_seen *from);
 /* The next work of a stream is issued. kernel: a launch follows at once. */
@@ -37,10 +38,12 @@ int emu_order_registered(const void *p, size_t bytes);
 /* check.c: a kernel that may run at the same time uses (or, for a read, writes) this memory. */
 int emu_check_copy(const struct emu_range *r, const void *p, size_t bytes, int write);
 
-/* Of the work that was issued last. The first epoch of any kernel that may run at the same time; UINT32_MAX: none. */
+/* Of the work issued last: the first epoch of any kernel that may run at the same time; UINT32_MAX:
+ * none. */
 extern __attribute__((visibility("hidden"))) uint32_t emu_order_from;
-int emu_order_apart(uint32_t epoch);                   /* the kernel of this epoch may run at the same time */
-extern __attribute__((visibility("hidden"))) int emu_order_rivals; /* copies that may run at the same time */
+int emu_order_apart(uint32_t epoch); /* the kernel of this epoch may run at the same time */
+/* copies that may run at the same time */
+extern __attribute__((visibility("hidden"))) int emu_order_rivals;
 int emu_order_rival(const void *p, size_t bytes, int write); /* one of them touches this */
 
 #endif

@@ -76,7 +76,7 @@ GY_EMU_NOTHING(__tsan_init, void)
 #define GY_RESTRICT restrict
 #define GY_UNROLL
 #define GY_UNROLL_NOT
-/* The emulator calls the entry with the address of the arguments; the kernel gets a copy, as on a GPU. */
+/* The emulator calls the entry with the arguments' address. The kernel gets a copy, as on a GPU. */
 #define GY_KERNEL(name)                                                                                                \
     static void name##_thread(const struct gy_args a);                                                                 \
     GY_EMU_PLAIN void name(const struct gy_args *gy_emu_args);                                                         \
@@ -183,7 +183,7 @@ GY_FN uint16_t gy_to_f16(float v)
         return (uint16_t)(sign | 0x7c00u);
     if (low >= 0x38800000u)
         return (uint16_t)(sign | ((low - (112u << 23) + 0xfffu + (low >> 13 & 1)) >> 13));
-    const float half = gy_float(low) + 0.5f; /* the float's last bit is 2^-24, f16's smallest step */
+    const float half = gy_float(low) + 0.5f; /* the float's last bit is 2^-24, f16's least step */
     return (uint16_t)(sign | (gy_bits(half) - 0x3f000000u));
 }
 

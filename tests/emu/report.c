@@ -19,7 +19,8 @@ int emu_refuse(int error, const char *format, ...)
 }
 void emu_sentence_clear(void) { report_text[0] = 0; }
 
-/* The innermost line of an instruction that lies in the kernel's own file, or in one it includes if there is none. */
+/* The innermost line of an instruction that lies in the kernel's own file; if there is none, in a
+ * file that it includes. */
 void emu_report_line(const struct emu_module *m, const void *pc, char *out, size_t bytes)
 {
     char command[600], line[400];

@@ -85,8 +85,8 @@ void emu_tsan_own(int own)
         (own ? tsan.ignore : tsan.heed)();
 }
 
-/* Fresh memory, of which the checker knows nothing: mapped and cleared past its eyes, given out slice by slice. The first page holds
- * the barriers' addresses. NULL without memory. */
+/* Fresh memory of which the checker knows nothing: it is mapped and cleared unseen, and given out
+ * slice by slice. The first page holds the barriers' addresses. NULL without memory. */
 unsigned char *emu_tsan_slice(void)
 {
     if (!tsan_slices) {

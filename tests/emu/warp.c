@@ -48,8 +48,9 @@ static void warp_shuffle(int word, struct emu_thread *lane)
     }
 }
 
-/* Four tiles of 8x8 16-bit numbers; lane i names row i % 8 of tile i / 8. Register t of a lane: row `group`, columns 2 * pair and
- * the next, of tile t; turned: column `group`, rows 2 * pair and the next. */
+/* Four tiles of 8x8 16-bit numbers; lane i names row i % 8 of tile i / 8. Register t of a lane has
+ * row `group`, columns 2 * pair and the next, of tile t. Turned, it has column `group`, rows 2 *
+ * pair and the next. */
 static void warp_ldmatrix(int word, struct emu_thread *lane)
 {
     struct emu_block *b = emu_block();

@@ -78,7 +78,8 @@ static size_t wgmma_offset(const struct wgmma_tile *t, size_t m, size_t k)
     return m % wide * 2 + m / wide * (t->swizzle ? t->lbo : t->sbo) + k % 8 * row + k / 8 * (t->swizzle ? t->sbo : t->lbo);
 }
 
-/* Reads one operand, 8 neighbours (16 bytes) at a time; out NULL: only checks that it may be read now. */
+/* Reads one operand, 8 neighbours (16 bytes) at a time. out NULL: only checks that it may be
+ * read. */
 static void wgmma_fetch(const struct wgmma_one *one, const struct wgmma_tile *t, int rows, const char *what, float *out, int row_step,
                         int k_step)
 {

@@ -13,13 +13,15 @@ struct gy_emu_place {
     unsigned long stack, stack_bytes; /* the thread's own, where it may do what it wants */
 };
 
-/* Words that a whole warp (or warp group) executes together. `in` and `out` are records of each lane on its own stack. */
+/* Words that a whole warp (or warp group) executes together. `in` and `out` are records on each
+ * lane's stack. */
 enum gy_emu_group_word {
     GY_EMU_SHFL_XOR, GY_EMU_SHFL_DOWN, GY_EMU_SHFL,
     GY_EMU_LDMATRIX4, GY_EMU_LDMATRIX4_TURNED,
     GY_EMU_MMA_8_8_4_F16, GY_EMU_MMA_16_8_8_F16, GY_EMU_MMA_16_8_16_F16, GY_EMU_MMA_16_8_16_BF16,
     GY_EMU_WARP_SYNC,
-    GY_EMU_WGMMA, GY_EMU_WGMMA_FENCE, GY_EMU_WGMMA_COMMIT, GY_EMU_WGMMA_WAIT, /* 128 threads; wait: in is int */
+    /* 128 threads; wait: in is int */
+    GY_EMU_WGMMA, GY_EMU_WGMMA_FENCE, GY_EMU_WGMMA_COMMIT, GY_EMU_WGMMA_WAIT,
     GY_EMU_GROUP_WORDS
 };
 struct gy_emu_shfl {
@@ -43,7 +45,8 @@ struct gy_emu_words {
     void (*aligned)(const void *p, unsigned long bytes, const void *pc);
     void (*sync)(const char *site);
     void (*group)(int word, const char *site, const void *in, void *out);
-    void (*copy_async)(void *shared, const void *global, int valid, const char *site, const void *pc); /* 16 bytes */
+    /* 16 bytes */
+    void (*copy_async)(void *shared, const void *global, int valid, const char *site, const void *pc);
     void (*copy_commit)(void);
     void (*copy_wait)(int newest);
     /* sm_90 */

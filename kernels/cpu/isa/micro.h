@@ -8,7 +8,7 @@
 #define GY_CPU_MICRO_H
 #include "kernels/cpu/isa/table.h"
 
-/* Loops over registers are unrolled whole; where size counts they stay loops, and under a sanitizer, or compiling would take minutes. */
+/* Loops over registers are unrolled, but for size, or where a sanitizer would take minutes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__OPTIMIZE_SIZE__)
 #define GY_UNROLL
 #elif defined(__has_feature)

@@ -44,7 +44,7 @@ VSX_ATTR GY_ALWAYS vsx_f4 vsx_fma(vsx_f4 a, vsx_f4 b, vsx_f4 c)
     __asm__("xvmaddasp %x0,%x1,%x2" : "+wa"(c) : "wa"(a), "wa"(b));
     return c;
 }
-/* Selections instead of vec_max and vec_min: a value that is not a number (the second operand) passes through. */
+/* Selections instead of vec_max and vec_min: b passes through if it is not a number. */
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_max(vsx_f4 a, vsx_f4 b) { return vec_sel(b, a, vec_cmpgt(a, b)); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_min(vsx_f4 a, vsx_f4 b) { return vec_sel(b, a, vec_cmpgt(b, a)); }
 /* v where lo < y < hi, else 0 */

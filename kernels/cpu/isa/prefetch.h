@@ -12,7 +12,7 @@
 #define GY_CPU_PREFETCH_H
 #include "engine/base/base.h"
 
-#define GY_ROWS_LOOKAHEAD 2048 /* bytes from what a pass reads to what it fetches: beyond a page, unlike the processor */
+#define GY_ROWS_LOOKAHEAD 2048 /* bytes ahead of reads: past a page's end, where processors stop */
 
 struct gy_prefetch_pair {
     const void *at[2];
@@ -48,7 +48,7 @@ static inline int64_t gy_prefetch_count(const struct gy_prefetch *p, int64_t tap
 {
     return tap == 0 && c * (int64_t)sizeof(float) < p->bytes ? count : 0;
 }
-/* Steps of the cache line at float c that prefetch: each a row's line, an output's, and those of a pair of rows. */
+/* Steps that prefetch for the cache line at float c: lines of a row, an output, a pair of rows. */
 static inline int64_t gy_prefetch_steps(const struct gy_prefetch *p, int64_t tap, int64_t c)
 {
     const int64_t outs = gy_prefetch_count(p, tap, c, gy_max64(p->count, p->pair_count));

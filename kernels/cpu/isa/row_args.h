@@ -5,28 +5,27 @@
 #define GY_CPU_ROW_ARGS_H
 #include "engine/base/base.h"
 
-/* Row kernels work on rows x cols elements, rows pitch apart. stream: the output goes past the caches; it starts on a
- * GY_CACHE_LINE, pitch and cols are multiples of 16. lo and hi clamp forward (-inf, inf: nothing) and, backward,
- * keep the gradient only where lo < y < hi. */
+/* Rows lie pitch apart. stream: the output bypasses the caches. It starts on a GY_CACHE_LINE; pitch
+ * and cols are multiples of 16. lo and hi clamp forward; gradients count where lo < y < hi. */
 struct gy_affine_rows {
     void *y;
     const void *x, *res;
-    const float *scale, *shift; /* res NULL: none; scale NULL: y = x + res */
-    const float *res_scale, *res_shift; /* with scale: res * res_scale + res_shift is added; NULL: res */
+    const float *scale, *shift;         /* res NULL: none; scale NULL: y = x + res */
+    const float *res_scale, *res_shift; /* adds res * res_scale + res_shift if not NULL */
     int64_t rows, cols, pitch;
     int stream;
     float lo, hi;
 };
 struct gy_bn_rows {
-    const void *dy, *x, *y;                  /* y and scale NULL: no mask */
-    const float *scale, *shift;              /* instead of y: the mask is made from x * scale + shift [+ res] */
-    const void *res;                         /* NULL: none */
-    const float *res_scale, *res_shift;      /* as in gy_affine_rows */
-    void *again;                             /* bn_sums with scale: that y, clamped; NULL: not wanted */
-    const float *mean, *rstd;                /* [cols] */
-    float *sum0, *sum1;                      /* bn_sums: written; [cols]; at least one row */
-    const float *a, *b, *c;                  /* bn_back: dx = a dy' + (b (x - mean) + c); [cols] */
-    void *dx, *dres;                         /* dres NULL: none; bn_sums: dy' */
+    const void *dy, *x, *y;             /* y and scale NULL: no mask */
+    const float *scale, *shift;         /* without y: the mask is of x * scale + shift [+ res] */
+    const void *res;                    /* NULL: none */
+    const float *res_scale, *res_shift; /* as in gy_affine_rows */
+    void *again;                        /* bn_sums with scale: gets y, clamped; NULL: none */
+    const float *mean, *rstd;           /* [cols] */
+    float *sum0, *sum1;                 /* bn_sums: written; [cols]; at least one row */
+    const float *a, *b, *c;             /* bn_back: dx = a dy' + (b (x - mean) + c); [cols] */
+    void *dx, *dres;                    /* dres NULL: none; bn_sums: dy' */
     int64_t rows, cols, pitch;
     float lo, hi;
     int add_dx, add_dres, stream;
@@ -38,8 +37,8 @@ struct gy_back_rows { /* dx (and dres) = dy masked by y; any of dx, dres, y may 
     float lo, hi;
     int add_dx, add_dres;
 };
-/* Pooling, a row of pixels: each meets a rectangle, of cells (forward) or of windows (backward), along the row from first on.
- * Cell r, s of it has the number id of both + r id_row + s id_cell. Pitches in elements; cells and windows lie cols apart. */
+/* A row of pixels to pool. Each meets a rectangle of cells (backward: windows) from `first` on. Its
+ * cell (r, s) has number span id + id + r id_row + s id_cell. Cells (windows) lie cols apart. */
 struct gy_pool_span {
     int32_t first, cells, id;
 };
@@ -48,17 +47,17 @@ struct gy_pool_rows {
     const struct gy_pool_span *span;      /* [count] */
     int64_t count, rows, row_pitch, cols;
     int64_t id, id_row, id_cell;
-    const uint8_t *from;                  /* pool_back: adds x where from, laid out like x, holds the number */
+    const uint8_t *from; /* pool_back: adds x where this, laid out like x, holds the number */
     uint8_t *cell;                        /* pool_max: the maximum's number, or NULL */
     const float *share_row, *share_cell;  /* pool_sum: weights of rows, of cells along the row, */
     const float *share_out;               /* of outputs, or NULL, */
     float scale;                          /* and of all */
     void *y;
-    int add, stream;                      /* y +=; pool_back: y goes past the caches, as in gy_affine_rows */
+    int add, stream;                      /* y +=; pool_back: y bypasses the caches */
 };
-/* sgd: d = inner (scale g + decay w); m = mu m + d; w -= outer (nesterov ? d + mu m : m). adamw: w -= decay w; m =
- * beta1 m + (1 - beta1) g'; v = beta2 v + (1 - beta2) g'^2; w -= outer m / (sqrt(v) root + eps). Then ema = keep
- * ema + (1 - keep) w, where ema is not NULL. lamb: u = outer m / (sqrt(v) root + eps) + decay w; m, v stay if g is NULL. */
+/* sgd: d = inner (scale g + decay w); m = mu m + d; w -= outer (nesterov ? d + mu m : m). adamw: w
+ * -= decay w, then w -= outer s; lamb: u = outer s + decay w. s = m / (sqrt(v) root + eps). m and v
+ * are means of g' and g'^2 by beta1, beta2; g NULL: they stay. ema, or NULL: mean of w by keep. */
 struct gy_update_rows {
     float *w, *m, *v, *ema;
     const float *g;

@@ -16,13 +16,13 @@
 
 #define GY_KINDS 3         /* panel widths a kernel set offers, widest first */
 
-/* Activations in memory are float or bf16: a row kernel exists for each, by enum gy_dtype; sums are always float. */
+/* By enum gy_dtype: activations are float or bf16, with a row kernel each; sums are float. */
 #define GY_CPU_DTYPES 2
 
-/* The transforms of Winograd's F(m x m, r x r), over count channels; see wino_points.h. Transformed numbers lie pitch apart.
- * filter_back and spread are of weight gradients. */
+/* Winograd's transforms for F(m x m, r x r) over count channels (wino_points.h). Transformed
+ * numbers lie pitch apart. filter_back and spread serve weight gradients. */
 #define GY_WINOS 3
-/* Filters at a row of points: u[j * pitch + i * width + c] of point j of the row, channel i of channels. */
+/* Filters at a row of points: u[j * pitch + i * width + c] has point j, channel i of channels. */
 struct gy_wino_filters {
     float *u;
     int64_t pitch;
@@ -36,9 +36,8 @@ struct gy_wino {
     /* y[i] NULL: left out */
     void (*output)(float *const *y, const float *m, int64_t pitch, const float *init, int64_t count);
     void (*filter_back)(float *const *taps, const float *u, int64_t pitch, int64_t count, int add);
-    /* ahead: the pixels of the next tile, to be fetched */
+    /* ahead: the next tile's pixels, to be fetched. spread: output, backward. */
     void (*input[GY_CPU_DTYPES])(float *v, int64_t pitch, const void *const *pixels, const void *const *ahead, int64_t count);
-    /* output, backward */
     void (*spread[GY_CPU_DTYPES])(float *m, int64_t pitch, const void *const *dy, const void *const *ahead, int64_t count);
 };
 
@@ -46,22 +45,22 @@ struct gy_kernels {
     const char *name;
     struct gy_gemm_kind gemm[GY_KINDS];   /* unused ones repeat the last */
     struct gy_outer_kind outer[GY_KINDS];
-    /* The same products over pairs of bf16: a "float" of rows, panel, x and dy is two of them, neighbours in the
-     * reduction; sums are float. fn NULL: the processor has no such instruction. */
+    /* The same over bf16 pairs: a "float" of rows, panel, x and dy is a pair of neighbours in the
+     * reduction. Sums are float. fn NULL: the processor has no such instruction. */
     struct gy_gemm_kind gemm_pair[GY_KINDS];
     struct gy_outer_kind outer_pair[GY_KINDS];
-    /* dst[i][c] = the pair of row 2i and row 2i + 1 at column first + c, the last one alone with zero; dst rows lie pitch
-     * apart. Of floats, one pair of rows: rounded first. NULL where there is no gemm_pair. */
+    /* dst[i][c] pairs rows 2i and 2i + 1 at column first + c; zero is the partner of a single row.
+     * dst rows lie pitch apart. pair_floats rounds one pair of rows. NULL: no gemm_pair. */
     void (*pair_rows)(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols, int64_t count);
     void (*pair_floats)(float *dst, const float *a, const float *b, int64_t count);
-    /* dst[i * dst_pitch + r] = the pair of src[r * src_pitch + 2i] and what is beside it, rounded, zero at elems; NULL: by
-     * transpose and pair_floats. */
+    /* dst[i * dst_pitch + r] pairs src[r * src_pitch + 2i] with its neighbour, rounded, zero at
+     * elems. NULL: by transpose and pair_floats. */
     void (*pair_turn)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t elems);
     float pair_pace; /* how much faster pairs are multiplied than floats */
     /* dst[i] = the pair of a[i] and b[i]. */
     void (*pair_values)(float *dst, const uint16_t *a, const uint16_t *b, int64_t count);
-    /* Patches dst [count][pitch] of bf16: rows[i] and what lies line, 2 line, ... values further: taps times len values side
-     * by side, then a zero. Reads and writes up to 31 values beyond. */
+    /* Patches dst [count][pitch] of bf16: of rows[i], taps times len values that lie `line` apart,
+     * side by side, then a zero. It reads and writes up to 31 values beyond. */
     void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
                  int64_t count);
     /* F(4x4, 3x3), F(7x7, 3x3), F(4x4, 5x5). r 0: the set does not have it. */
@@ -70,26 +69,27 @@ struct gy_kernels {
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */
     void (*gather)(float *dst, int64_t width, const float *const *rows, int64_t first, int64_t cols, int64_t count);
-    /* Panels pitch floats apart, [count][width] each: width columns a panel of cols from first on, what is beyond undefined; writes up to
-     * GY_WIDTH_MAX / 4 floats behind a panel. NULL where no outer kind wants panels. */
+    /* Panels [count][width], pitch floats apart, of columns from first on; undefined beyond cols.
+     * Writes up to GY_WIDTH_MAX / 4 floats behind a panel. NULL: no outer kind wants panels. */
     void (*panels)(float *dst, int64_t pitch, const float *const *rows, int64_t first, int64_t cols, int64_t width, int64_t count);
-    /* The same from several places: vector v of lanes floats of a row of the panel begins at rows[i] + at[v]. */
+    /* The same from several places: vector v, of lanes floats, begins at rows[i] + at[v]. */
     int lanes;
     void (*gather_at)(float *dst, int64_t width, const float *const *rows, const int32_t *at, int64_t count);
-    /* Patches [count][pitch] from rows[tap * count + i] of len floats each, side by side; reads and writes up to
-     * GY_ROWS_MAX floats beyond. */
+    /* Patches [count][pitch] from rows[tap * count + i] of len floats each, side by side. It reads
+     * and writes up to GY_ROWS_MAX floats beyond. */
     void (*patches)(float *dst, int64_t pitch, const float *const *rows, int64_t taps, int64_t len, int64_t count);
     void (*affine[GY_CPU_DTYPES])(const struct gy_affine_rows *a);
-    /* Mean and sum of squared deviations of each column over the rows (at least 1), eight rows at a time. */
+    /* Each column's mean and sum of squared deviations over rows >= 1, eight rows at a time. */
     void (*stats[GY_CPU_DTYPES])(const void *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2);
     void (*bn_sums[GY_CPU_DTYPES])(const struct gy_bn_rows *a);
     void (*bn_back[GY_CPU_DTYPES])(const struct gy_bn_rows *a);
     void (*back[GY_CPU_DTYPES])(const struct gy_back_rows *a);
-    void (*col_sums[GY_CPU_DTYPES])(const void *x, int64_t rows, int64_t cols, int64_t pitch, float *sum); /* added to */
+    /* col_sums: added to sum */
+    void (*col_sums[GY_CPU_DTYPES])(const void *x, int64_t rows, int64_t cols, int64_t pitch, float *sum);
     void (*pool_max[GY_CPU_DTYPES])(const struct gy_pool_rows *a);
     void (*pool_back[GY_CPU_DTYPES])(const struct gy_pool_rows *a);
     void (*pool_sum[GY_CPU_DTYPES])(const struct gy_pool_rows *a);
-    /* To and from float. narrow: rows of src, pitch apart, to element at of every dst; add: dst = src + dst. */
+    /* To and from float. narrow: rows of src, pitch apart, to dst at `at`; add: dst += src. */
     void (*widen[GY_CPU_DTYPES])(float *dst, const void *src, int64_t count);
     void (*narrow[GY_CPU_DTYPES])(void *const *dst, int64_t at, const float *src, int64_t pitch, int64_t rows,
                                   int64_t cols, int add);
@@ -101,10 +101,10 @@ struct gy_kernels {
     void (*sgd)(const struct gy_update_rows *a);
     void (*adamw)(const struct gy_update_rows *a);
     void (*lamb)(const struct gy_update_rows *a, float *u);
-    double (*dot)(const float *a, const float *b, int64_t count); /* of at most 4096 values, summed in a fixed order */
+    double (*dot)(const float *a, const float *b, int64_t count); /* count <= 4096, fixed order */
 };
 
-/* 1 where this compiler writes POWER10's instructions in a function that asks for them: gcc; clang does it in whole files only. */
+/* 1 where a function may ask for POWER10's instructions: gcc; clang does whole files only. */
 #if defined(__powerpc64__) && defined(__VSX__) && defined(__LITTLE_ENDIAN__) && !defined(__clang__) && __GNUC__ >= 10
 #define GY_WITH_MMA 1
 #else

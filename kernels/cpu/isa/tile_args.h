@@ -5,12 +5,12 @@
 #define GY_CPU_TILE_ARGS_H
 #include "kernels/cpu/isa/prefetch.h"
 
-#define GY_ROWS_MAX 16     /* most pixels (or output channels) in a tile of vector registers; tiles of AMX have 32 */
+#define GY_ROWS_MAX 16 /* most pixels or output channels of a tile in vector registers; AMX: 32 */
 #define GY_WIDTH_MAX 64    /* widest panel */
-#define GY_OUTER_LOOKAHEAD 16 /* pixels from the one that outer reads to the one that it prefetches */
+#define GY_OUTER_LOOKAHEAD 16 /* pixels from the one read to the one prefetched */
 
-/* What is done with the sums of a tile while they are in registers, instead of storing them at out: they go to rows of
- * activations, of bf16 with kinds of pairs, and their statistics are joined to those of the rows before. */
+/* Where the sums of a tile in registers go instead of out: rows of activations, of bf16 with kinds
+ * of pairs. Their statistics are joined to those of the rows before. */
 struct gy_gemm_finish {
     void *const *rows;   /* one a pixel; the panel begins at element first */
     int64_t first;
@@ -19,7 +19,7 @@ struct gy_gemm_finish {
     float *mean, *m2;    /* [width], or NULL: no statistics */
     int64_t before;      /* rows whose statistics these are; 0: they are written */
 };
-/* out[i][c] = (init[c] or out[i][c]) + sum over tap, j: rows[tap * row_pitch + i][row_first + j] * panel[tap][j][c]. */
+/* out[i][c] = init[c], or +=, sum over tap, j: rows[tap][i][row_first + j] * panel[tap][j][c]. */
 struct gy_gemm_tile {
     const float *const *rows;
     int64_t row_pitch;   /* pointers from one tap to the next */
@@ -37,11 +37,11 @@ typedef void (*gy_gemm_fn)(const struct gy_gemm_tile *tile);
 
 /* dw[i * dw_pitch + c] = (0 or dw) + sum over pixels p: dy[at[p] * dy_pitch + i] * x[p][c]. */
 struct gy_outer_tile {
-    const float *x;      /* [pixels][width of the kind], zero beyond cols; of float also rows x_pitch apart, unless that is 0 */
-    int64_t x_pitch;
+    const float *x;      /* [pixels][width of the kind], zero beyond cols */
+    int64_t x_pitch;     /* not 0: x is rows of floats so far apart */
     const float *dy;     /* one row a pixel of the strip */
     int64_t dy_pitch;
-    const int32_t *at;   /* [pixels + GY_OUTER_LOOKAHEAD]: the pixels of the strip that count, then any of the strip; NULL: at[p] = p */
+    const int32_t *at;   /* [pixels + GY_OUTER_LOOKAHEAD], then any of the strip; NULL: at[p] = p */
     int64_t pixels;
     float *dw;
     int64_t dw_pitch, cols; /* cols: as above */
@@ -60,7 +60,7 @@ struct gy_gemm_kind {
 struct gy_outer_kind {
     int width, rows;
     const gy_outer_fn *fn;
-    int panels; /* a pixel takes so few multiplications that dy is to lie in panels of the tile's rows */
+    int panels; /* dy is to lie in panels of the tile's rows, as a pixel has few products */
 };
 
 #endif

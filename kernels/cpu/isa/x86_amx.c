@@ -13,13 +13,13 @@
 #if defined(__x86_64__)
 
 #define AMX_ATTR __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
-#define AMX_EDGE 16                                /* most rows of a tile, most pairs or floats in one of them */
+#define AMX_EDGE 16                                   /* most rows of a tile, pairs of a row */
 #define AMX_ROW ((int64_t)(AMX_EDGE * sizeof(float))) /* bytes */
-#define AMX_BLOCK (2 * AMX_EDGE)                   /* rows, and columns, whose sums are in tiles at a time */
-#define AMX_OUTER 4                                /* tiles of sums side by side in the outer product */
+#define AMX_BLOCK (2 * AMX_EDGE)                      /* rows, columns of the sums in tiles */
+#define AMX_OUTER 4                                   /* tiles of sums side by side in outer */
 
-/* Tile instructions do not tell the compiler what memory they read. This does: what was written to *p, and to all other
- * memory that others can see, is written before, and what comes after is not written yet. */
+/* Tile instructions do not tell the compiler which memory they read. This orders writes: all to *p
+ * and to memory that others see come before it or after it, as written. */
 #define AMX_SETTLED(p) __asm__ volatile("" : : "r"(p) : "memory")
 
 /* What ldtilecfg reads. */
@@ -94,11 +94,11 @@ AMX_ATTR static struct amx_place amx_copy_panel(float *dst, const float *panel, 
 
 /* ---- the batch-reduce product ---- */
 
-/* A block of at most 32 rows x 32 columns. Its sums are in tiles 0 1 (rows 0-15) and 2 3 (rows 16-31), its rows in 4 and 5,
- * the panel's columns in 6 and 7; tiles beyond its edges have no shape. */
+/* A block of at most 32 rows x 32 columns. Sums are in tiles 0 1 (rows 0-15) and 2 3 (rows 16-31),
+ * rows in 4 and 5, the panel's columns in 6 and 7. Tiles beyond its edges have no shape. */
 struct amx_block {
     const struct gy_gemm_tile *t;
-    int64_t rows[2], cols, width, depth; /* rows of each half; columns of the task; pairs of a step */
+    int64_t rows[2], cols, width, depth; /* rows of each half; a task's columns; a step's pairs */
     int lower, right;                    /* is there a second half? */
     int64_t first;                       /* the block's first column */
     float a[2][AMX_EDGE * AMX_EDGE] __attribute__((aligned(64)));
@@ -208,7 +208,7 @@ AMX_ATTR GY_ALWAYS void amx_gemm_step(const struct amx_block *k, const struct am
         _tile_dpbf16ps(3, 5, 7);
 }
 
-/* Where a step's tile of rows lies: in place, or copied when rows are not even or the step is cut. */
+/* Where a step's row tile lies: in place, or copied if rows are uneven or the step is cut. */
 AMX_ATTR GY_ALWAYS struct amx_place amx_gemm_rows(struct amx_block *k, int half, const float *const *rows, int even,
                                                   int64_t pitch, int64_t c, int64_t n)
 {
@@ -265,7 +265,7 @@ AMX_ATTR static void amx_gemm(const struct gy_gemm_tile *t, int64_t rows)
 
 /* ---- the outer product ---- */
 
-/* Four columns j, j + 4, ... of four rows each, in place: v[0..3] hold rows, then within every 128 bits columns. */
+/* Turns four rows into columns j, j + 4, ...: v[0..3] hold rows, then columns in each 128 bits. */
 AMX_ATTR GY_ALWAYS void amx_turn_4(__m512 *v)
 {
     const __m512 a = _mm512_unpacklo_ps(v[0], v[1]), b = _mm512_unpackhi_ps(v[0], v[1]);
@@ -276,7 +276,7 @@ AMX_ATTR GY_ALWAYS void amx_turn_4(__m512 *v)
     v[3] = _mm512_shuffle_ps(b, d, 0xee);
 }
 
-/* dst[i][p] = dy[at[p] * pitch + i] for i < 16, p < n, zero for other p; rows of dy are read up to count. */
+/* dst[i][p] = dy[at[p] * pitch + i], i < 16, p < n; zero for other p. Rows are read up to count. */
 AMX_ATTR static struct amx_place amx_turn(float *dst, const struct gy_outer_tile *t, int64_t first, int64_t n, int64_t count)
 {
     __m512 v[AMX_EDGE];

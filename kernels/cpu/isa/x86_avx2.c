@@ -99,7 +99,7 @@ AVX2_ATTR GY_ALWAYS void avx2h_stream(uint16_t *p, __m256 v) { _mm_stream_si128(
 
 /* ---- kernels ---- */
 
-/* A pixel's 16 channels from a register tile: added to what is there, or streamed past the caches. */
+/* A pixel's 16 channels of a register tile: added to memory, or streamed past the caches. */
 AVX2_ATTR GY_ALWAYS void avx2_put_two(float *p, __m256 first, __m256 second, const struct gy_gemm_finish *f)
 {
     if (f->add) {

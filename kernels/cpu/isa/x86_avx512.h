@@ -58,7 +58,7 @@ A512_ATTR GY_ALWAYS void a512_put_bytes(uint8_t *p, __m512 v, int64_t n)
 typedef float a512_elem;
 GY_MICRO_GET(a512, A512_ATTR, __m512, 16)
 
-/* 16 rows of 16 floats, destroyed, to 16 columns: pairs of rows interleaved by 1, 2, 4 and 8 floats. */
+/* Turns 16 rows of 16 floats (destroyed) to columns: interleaves row pairs by 1, 2, 4, 8 floats. */
 A512_ATTR GY_ALWAYS void a512_turn(float *dst, int64_t dst_pitch, __m512 a[16])
 {
     __m512 b[16];

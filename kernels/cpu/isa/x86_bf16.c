@@ -94,7 +94,7 @@ P512_ATTR GY_ALWAYS void p512_pair(float *dst, const uint16_t *a, const uint16_t
         _mm512_mask_storeu_ps(dst, a512_mask(n), pair);
 }
 
-/* Where the values of 16 pairs lie in two vectors of 32: the first's, and 32 further the second's. */
+/* Places of 16 pairs' values in two vectors of 32: the first's, and 32 further the second's. */
 #define P512_FOUR(i) i, 32 + i, i + 1, 33 + i, i + 2, 34 + i, i + 3, 35 + i
 static const uint16_t p512_weave[2][32] = {{P512_FOUR(0), P512_FOUR(4), P512_FOUR(8), P512_FOUR(12)},
                                            {P512_FOUR(16), P512_FOUR(20), P512_FOUR(24), P512_FOUR(28)}};
@@ -163,7 +163,7 @@ P512_ATTR static void p512_pair_floats(float *dst, const float *a, const float *
     }
 }
 
-/* Blocks of 16 rows and 32 floats, rounded along the rows, where two vectors become one of pairs; what is left value by value. */
+/* Blocks of 16 rows x 32 floats, rounded by rows: two vectors become one of pairs. Rest: singly. */
 P512_ATTR static void p512_pair_turn(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t elems)
 {
     const int64_t rows16 = rows & ~(int64_t)15, whole = elems & ~(int64_t)31;

@@ -73,7 +73,7 @@ GY_INT void GY_REF(add_bwd)(const struct gy_op *op)
     }
 }
 
-/* Element i uses word i % 4 of the draw i / 4: a value survives when its 32 bits are at least rate * 2^32. */
+/* Element i uses word i % 4 of draw i / 4. It survives if these 32 bits are >= rate * 2^32. */
 GY_INT void GY_REF(dropout)(const struct gy_op *op)
 {
     const GY_REAL *x = op->ptr[GY_X];

@@ -2,8 +2,8 @@
 /* ref_loss.c: losses by sample. Softmax first subtracts the largest score; sums are in double. */
 #include "kernels/cpu/ref/ref.h"
 
-/* How many classes score higher than the label; among equals the lower class number counts as higher. Against a score
- * that is not a number every class counts. */
+/* How many classes score higher than the label; among equals the lower class number is higher.
+ * Every class is higher than a score that is not a number. */
 static int32_t ref_loss_rank(const GY_REAL *x, int32_t classes, int32_t label)
 {
     int32_t rank = 0;
@@ -31,7 +31,7 @@ static double ref_loss_mixed(const struct gy_op *op, int64_t n, int32_t c)
     return own * ref_loss_wanted(op, n, c) + (1 - own) * ref_loss_wanted(op, partner, c);
 }
 
-/* What a class adds to the loss of a sample without a label: 0, which a score that is not finite makes no number. */
+/* What a class adds to a loss without a label: 0, or no number if its score is not finite. */
 static double ref_loss_absent(GY_REAL score) { return 0 * (double)score; }
 
 /* Smoothed. */

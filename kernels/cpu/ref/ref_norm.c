@@ -55,7 +55,7 @@ GY_INT void GY_REF(bn_fold)(const struct gy_op *op)
     }
 }
 
-/* What is added to element i of channel c: nothing, res, or res through a scale and a shift of its own. */
+/* The summand of element i of channel c: nothing, res, or res with its own scale and shift. */
 static GY_REAL ref_bn_res(const struct gy_op *op, int64_t i, int64_t c)
 {
     const GY_REAL *res = op->ptr[GY_RES], *scale = op->ptr[GY_RES_SCALE], *shift = op->ptr[GY_RES_SHIFT];
@@ -126,8 +126,8 @@ GY_INT void GY_REF(bn_bwd)(const struct gy_op *op)
     }
 }
 
-/* k + alpha / size * sum of squares over the window around channel c. The window has size / 2 channels below and (size
- * - 1) / 2 above. */
+/* k + alpha / size * sum of squares over the window around c: size / 2 channels below, (size - 1) /
+ * 2 above. */
 static double ref_lrn_base(const struct gy_op *op, const GY_REAL *x, int32_t c)
 {
     const int32_t size = op->geom.r;
@@ -149,7 +149,7 @@ GY_INT void GY_REF(lrn)(const struct gy_op *op)
     }
 }
 
-/* dx_c = dy_c b_c^-beta - 2 beta alpha / size * x_c * sum over windows j that hold c of dy_j x_j b_j^(-beta - 1) */
+/* dx_c = dy_c b_c^-beta - 2 beta alpha / size * x_c * sum of dy_j x_j b_j^(-beta - 1), j near c */
 static double ref_lrn_grad(const struct gy_op *op, const GY_REAL *x, const GY_REAL *dy, int32_t c)
 {
     const int32_t size = op->geom.r;

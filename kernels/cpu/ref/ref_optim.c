@@ -52,7 +52,7 @@ static void ref_optim_average(const struct gy_op *op, int64_t i)
         ema[i] = keep * ema[i] + (1 - keep) * w[i];
 }
 
-/* A span's own rate: eta |w| / (|g| + decay |w|); 1 where a norm is 0 or the span does not adapt. */
+/* A span's rate: eta |w| / (|g| + decay |w|); 1 if a norm is 0 or the span does not adapt. */
 static double ref_ratio(const struct gy_op *op, int32_t s, double eta, double cut, double decay)
 {
     const GY_REAL *sums = op->ptr[GY_SUMS];
