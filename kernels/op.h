@@ -12,84 +12,84 @@
 #include "engine/base/base.h"
 #include "kernels/op_device.h"
 
-/* Each row: a code without GY_OP_, the roles read -> the roles written: the meaning. Roles in []
- * are optional. f[] are constants of the record.
- * INPUT: X (u8 or f32, NHWC) [MIX] -> Y: y = (x/255 - f[c]) * f[4+c] (f32: no /255), as MIX says
- * CONV: X W [BIAS SCALE SHIFT RES] -> Y [STATS]: cross-correlation. Its epilogue is, in this
+/* Each row: the op, the roles it reads -> the roles it writes: the meaning. Roles in [] are
+ * optional. f[] are constants of the record.
+ * GY_OP_INPUT X (u8 or f32, NHWC) [MIX] -> Y: y = (x/255 - f[c]) * f[4+c], moved and mixed as MIX
+ *     says (f32: no /255)
+ * GY_OP_CONV X W [BIAS SCALE SHIFT RES] -> Y [STATS]: cross-correlation. Its epilogue is, in this
  *     order: + BIAS, STATS of that, * SCALE + SHIFT, + RES, act.
- * BN_STATS: X -> STATS: mean and sum of squared deviations a channel, over H*W and the samples
- *     that are present (N - uniform.absent).
- * BN_FINISH: STATS GAMMA BETA RUN_MEAN RUN_VAR -> SCALE SHIFT MEAN RSTD RUN_MEAN RUN_VAR:
- *     f[0] is eps. f[1] is the momentum of the running values (weight of the new one). The
- *     variance is biased for RSTD, unbiased for RUN_VAR. It counts samples that are present.
- * BN_FOLD: GAMMA BETA RUN_MEAN RUN_VAR [BIAS] -> SCALE SHIFT: for evaluation; f[0] is eps.
- * BN_APPLY: X SCALE SHIFT [RES] -> Y: y = act(x * scale + shift [+ res])
- * ACT: X -> Y: y = act(x)
- * POOL_MAX: X -> Y [ARG u8]: ARG is r * S + s of the first maximum. Padding never wins.
- * POOL_AVG: X -> Y: divides by R*S (f[0] = 0) or by the cells inside the image (f[0] = 1).
- * LRN: X -> Y: y = x * (f[0] + f[1]/size * sum x^2)^-f[2], where size = geom.r channels.
- * DROPOUT: X -> Y: y = x * keep / (1 - f[0]), keep from (seed, GY_RNG_DROPOUT + id, step,
+ * GY_OP_BN_STATS X -> STATS: mean and sum of squared deviations a channel, over H*W and the samples
+ *     that are present (N - uniform.absent)
+ * GY_OP_BN_FINISH STATS GAMMA BETA RUN_MEAN RUN_VAR -> SCALE SHIFT MEAN RSTD RUN_MEAN RUN_VAR: f[0]
+ *     is eps, f[1] the running values' momentum (weight of the new one). The variance, of present
+ *     samples, is biased for RSTD, unbiased for RUN_VAR.
+ * GY_OP_BN_FOLD GAMMA BETA RUN_MEAN RUN_VAR [BIAS] -> SCALE SHIFT: evaluation; f[0] is eps
+ * GY_OP_BN_APPLY X SCALE SHIFT [RES] -> Y: y = act(x * scale + shift [+ res])
+ * GY_OP_ACT X -> Y: y = act(x)
+ * GY_OP_POOL_MAX X -> Y [ARG u8]: ARG is r * S + s of the first maximum. Padding never wins.
+ * GY_OP_POOL_AVG X -> Y: divides by R*S (f[0] = 0) or cells inside the image (f[0] = 1)
+ * GY_OP_LRN X -> Y: y = x * (f[0] + f[1]/size * sum x^2)^-f[2]; size = geom.r channels
+ * GY_OP_DROPOUT X -> Y: y = x * keep / (1 - f[0]), keep from (seed, GY_RNG_DROPOUT + id, step,
  *     element). Backward is the same op with X = DY, Y = DX.
- * ADD: X RES -> Y: y = act(x + res)
- * CONCAT: X -> Y: copies the C channels of X to channel geom.r of Y, which has K channels.
- * SHORTCUT: X -> Y: y[p][q][pad + c] = x[p*stride][q*stride][c], pad = (K - C) / 2; zero elsewhere.
- * SOFTMAX_CE: X LABEL [MIX] -> Y LOSS ARG(i32): Y has probabilities, LOSS one loss a sample.
+ * GY_OP_ADD X RES -> Y: y = act(x + res)
+ * GY_OP_CONCAT X -> Y: copies X's C channels to channel geom.r of Y, which has K
+ * GY_OP_SHORTCUT X -> Y: y[p][q][pad + c] = x[p*stride][q*stride][c], pad = (K - C) / 2; else 0
+ * GY_OP_SOFTMAX_CE X LABEL [MIX] -> Y LOSS ARG(i32): Y has probabilities, LOSS one loss a sample.
  *     f[0] is label smoothing. ARG is the label's rank: how many classes score higher. A label
  *     below 0 gives loss 0 and ARG -1.
- * MSE: X LABEL [TARGET MIX] -> Y LOSS ARG(i32): Y = X; LOSS = mean over C of (x - target)^2.
+ * GY_OP_MSE X LABEL [TARGET MIX] -> Y LOSS ARG(i32): Y = X; LOSS = mean over C of (x - target)^2.
  *     Without TARGET the target is the one-hot LABEL. In both losses MIX mixes a target only with
  *     that of a partner that has a label.
  *
- * SOFTMAX_CE_BWD: Y LABEL [MIX] -> DX: dx = (y - target) * uniform.loss_scale / N, or 0 without
- *     a label; f[0] is label smoothing.
- * MSE_BWD: Y LABEL [TARGET MIX] -> DX: dx = 2 (y - target) / C * uniform.loss_scale / N, or 0
- *     without a label.
- * CONV_DGRAD: DY W -> DX: data gradient
- * CONV_WGRAD: X DY -> DW [DBIAS]: weight gradient; adds to both when uniform.accumulate.
- * BN_SUMS: DY X MEAN RSTD [Y | SCALE SHIFT [RES]] -> SUMS DGAMMA DBETA [DRES AGAIN]: SUMS are
- *     sum dy' [C], then sum dy' * xhat [C]. DBETA and DGAMMA are the same, added when
- *     uniform.accumulate. dres = dy' = dy masked by act. The mask comes from Y or from
- *     y = act(x * scale + shift [+ res]), which AGAIN takes.
- * BN_BWD: DY X MEAN RSTD GAMMA SUMS [Y | SCALE SHIFT [RES]] -> DX [DRES]:
- *     dx = gamma * rstd * (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'. N excludes absent
- *     samples, which have dx = 0, and dy = 0 in SUMS. The mask is that of BN_SUMS. Neither op
- *     takes SCALE and SHIFT with sigmoid and tanh.
- * ACT_BWD: DY Y -> DX; POOL_MAX_BWD: DY ARG -> DX; POOL_AVG_BWD: DY -> DX; LRN_BWD: DY X -> DX
- * ADD_BWD: DY [Y] -> DX [DRES]: dx = dres = dy masked by act, from Y. Either may be absent.
- * CONCAT_BWD: DY -> DX: channels geom.r .. geom.r + C of DY's K. SHORTCUT_BWD: DY -> DX
- *
+ * GY_OP_SOFTMAX_CE_BWD Y LABEL [MIX] -> DX: dx = (y - target) * uniform.loss_scale / N, or 0
+ *     without a label; f[0] is label smoothing
+ * GY_OP_MSE_BWD Y LABEL [TARGET MIX] -> DX: dx = 2 (y - target) / C * uniform.loss_scale / N, or 0
+ *     without a label
+ * GY_OP_CONV_DGRAD DY W -> DX: data gradient
+ * GY_OP_CONV_WGRAD X DY -> DW [DBIAS]: weight gradient; adds to both when uniform.accumulate
+ * GY_OP_BN_SUMS DY X MEAN RSTD [Y | SCALE SHIFT [RES]] -> SUMS DGAMMA DBETA [DRES AGAIN]: SUMS are
+ *     sum dy' [C], then sum dy' * xhat [C]. DBETA, DGAMMA are the same, added when
+ *     uniform.accumulate. dres = dy' = dy masked by act, from Y or from y = act(x * scale + shift
+ *     [+ res]), which AGAIN takes.
+ * GY_OP_BN_BWD DY X MEAN RSTD GAMMA SUMS [Y | SCALE SHIFT [RES]] -> DX [DRES]: dx = gamma * rstd *
+ *     (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'. N excludes absent samples, which have
+ *     dx = 0, and dy = 0 in SUMS. The mask is that of BN_SUMS. Neither op takes SCALE and SHIFT
+ *     with sigmoid and tanh.
+ * GY_OP_ACT_BWD DY Y -> DX; GY_OP_POOL_MAX_BWD DY ARG -> DX; GY_OP_POOL_AVG_BWD DY -> DX
+ * GY_OP_LRN_BWD        DY X -> DX; GY_OP_SHORTCUT_BWD DY -> DX
+ * GY_OP_ADD_BWD DY [Y] -> DX [DRES]: dx = dres = dy masked by act, from Y; either may be absent
+ * GY_OP_CONCAT_BWD DY -> DX: channels geom.r .. geom.r + C of DY's K
  * kernels/op_table.c lists pairs (output role, input role) that may be one tensor. Such an op reads
  * each input element before it writes that element of any output, and never reads it again.
  *
- * NORMS: W DW -> SUMS: for every span sum w^2 and sum g^2, where g = dw * uniform.grad_scale. The
- *     totals of both follow at 2 * span_count. The sums form a fixed tree. If f[GY_C_CLIP] is
- *     above 0, the update rules see g cut to that total norm.
- *     The rules end with ema = uniform.keep ema + (1 - uniform.keep) w.
- * SGD: W DW M [SUMS EMA] -> W M EMA: v = mu v + (g + decay w); w -= lr * (nesterov ? g' + mu v : v)
- * LARS: W DW M SUMS [EMA] -> W M EMA: as SGD, with lr * eta |w| / (|g| + decay |w|) inside v for
- *     spans with adapt, or lr where |w| or |g| is 0. GY_F_UNSCALED puts both outside of v.
- * ADAMW: W DW M V [SUMS EMA] -> W M V EMA: Loshchilov and Hutter 2019
- * LAMB: W DW M V SUMS [EMA] -> W M V SUMS EMA: w -= lr |w| / |u| u, u = AdamW's step of rate 1 +
- *     decay w; SUMS get w^2, u^2.
+ * GY_OP_NORMS W DW -> SUMS: for every span sum w^2 and sum g^2, g = dw * uniform.grad_scale; at 2 *
+ *     span_count the totals, by a fixed tree. With f[GY_C_CLIP] above 0 the update rules see g cut
+ *     to that total norm. They end with ema = uniform.keep ema + (1 - uniform.keep) w.
+ * GY_OP_SGD W DW M [SUMS EMA] -> W M EMA: v = mu v + (g + decay w); w -= lr * (nesterov ? g' + mu v
+ *     : v)
+ * GY_OP_LARS W DW M SUMS [EMA] -> W M EMA: as SGD, with lr * eta |w| / (|g| + decay |w|) inside v
+ *     for spans with adapt, or lr where |w| or |g| is 0. GY_F_UNSCALED puts both outside of v.
+ * GY_OP_ADAMW W DW M V [SUMS EMA] -> W M V EMA: Loshchilov and Hutter 2019
+ * GY_OP_LAMB W DW M V SUMS [EMA] -> W M V SUMS EMA: w -= lr |w| / |u| u, u = AdamW's step of rate 1
+ *     + decay w; SUMS get w^2, u^2
+ *
  * The engine does these, between processes and shards; a device never does:
- * BUCKET: DW -> DW: these gradients are complete; their sums over shards and processes begin.
- * AWAIT: DW -> DW: waits until the sums are there.
- * SHARE_STATS: STATS -> STATS: of all processes' samples. SHARE_SUMS: SUMS -> SUMS: their mean.
- * SEND: X -> -: to a reader's stage. RECV: - -> Y: from the maker's stage.
- * PASS: X -> Y: X to one process, Y from another. SPLIT: X [RES] -> Y [RES]: a split layer's
- *     columns. engine/plan/split.h has both.
+ * GY_OP_BUCKET DW -> DW: complete; sums over shards, processes begin. GY_OP_AWAIT DW -> DW: waits.
+ * GY_OP_SHARE_STATS STATS -> STATS: of all ranks' samples. GY_OP_SHARE_SUMS SUMS -> SUMS: mean
+ * GY_OP_SEND X -> -: to a reader's stage. GY_OP_RECV - -> Y: from the maker's stage.
+ * GY_OP_PASS X -> Y: X to one process, Y from another: engine/plan/split.h
+ * GY_OP_SPLIT X [RES] -> Y [RES]: a split layer's columns: there, too
  *
  * Linear models (glm_loss.h) run on devices with memory of their own; the CPU refuses these ops. X
  * is a window of rows (glm_window.h), W the weights, M the rows' dual numbers, Y their scores. act
- * is a gy_glm_loss_id. geom.n is the most rows that are worked on at a time. geom.k is the larger
- * of a window's rows and the weights. In struct gy_uniform seed and step name the order of rows.
- * There lr is 1 / l2, loss_scale the damping, bias1 the bias's value, and bias2 l1 / l2. Where
- * there is an l1, the weights are W shrunk towards 0 by bias2.
- * GLM_STEP: X W M -> W M: each row but the long ones gets its best dual number; W moves at once.
- * GLM_STEP_LONG: X W M -> W M: the same for the long ones. GLM_SCORES: X W -> Y: x . w
- * GLM_BUILD: X M -> W: adds each row's share of W, from its dual number
- * GLM_SUMS: X [Y M] -> SUMS (f64): adds the losses at Y and the conjugates of M.
- * GLM_SQUARES: X W -> SUMS (f64): adds the weights' squares and their absolute values. */
+ * is a gy_glm_loss_id, geom.n the most rows at a time, geom.k the larger of a window's rows and the
+ * weights. Of struct gy_uniform, seed and step name the order of rows, lr is 1 / l2, loss_scale the
+ * damping, bias1 the bias. bias2 is l1 / l2, by which W is shrunk towards 0 to give the weights.
+ * GY_OP_GLM_STEP X W M -> W M: each row but long ones gets its best dual number; W moves at once
+ * GY_OP_GLM_STEP_LONG X W M -> W M: the same for the long ones
+ * GY_OP_GLM_BUILD X M -> W: adds each row's share of W. GY_OP_GLM_SCORES X W -> Y: x . w
+ * GY_OP_GLM_SUMS X [Y M] -> SUMS (f64): adds the losses at Y, and the conjugates of M
+ * GY_OP_GLM_SQUARES X W -> SUMS (f64): adds the weights' squares and their absolute values */
 enum gy_opcode {
     GY_OP_INPUT, GY_OP_CONV, GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_FOLD, GY_OP_BN_APPLY, GY_OP_ACT, GY_OP_POOL_MAX,
     GY_OP_POOL_AVG, GY_OP_LRN, GY_OP_DROPOUT, GY_OP_ADD, GY_OP_CONCAT, GY_OP_SHORTCUT, GY_OP_SOFTMAX_CE, GY_OP_MSE,
