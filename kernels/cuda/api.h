@@ -82,10 +82,9 @@ struct gy_cuda_api {
     gy_cuda_error (*dr_occupancy)(int *blocks, gy_cuda_function function, int threads, size_t shared);
     gy_cuda_error (*dr_device_name)(char *name, int bytes, int device);
     gy_cuda_error (*dr_error_text)(gy_cuda_error error, const char **text);
-    /* the maps: NULL with drivers before 12.0 */
     gy_cuda_error (*dr_map_tiled)(struct gy_tensor_map *map, int type, unsigned rank, void *address, const uint64_t *sizes,
                                   const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides, int interleave,
-                                  int swizzle, int l2, int fill);
+                                  int swizzle, int l2, int fill); /* maps: NULL before 12.0 */
     gy_cuda_error (*dr_map_im2col)(struct gy_tensor_map *map, int type, unsigned rank, void *address, const uint64_t *sizes,
                                    const uint64_t *strides, const int *lower, const int *upper, uint32_t channels, uint32_t pixels,
                                    const uint32_t *element_strides, int interleave, int swizzle, int l2, int fill);
