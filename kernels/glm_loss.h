@@ -8,7 +8,7 @@
  * One row of data can be solved exactly while the others stand still: its step (Shalev-Shwartz and
  * Zhang, "Stochastic dual coordinate ascent", 2013).
  *
- *     loss           l(y, z)               dual number       coefficient  conjugate
+ *     loss           l(y, z)               dual variable       coefficient  conjugate
  *     logistic       log(1 + exp(-y z))    t, any (a logit)  y c sig(t)   c (entropy of sig(t))
  *     squared        (z - y)^2 / 2         a, any            a            a y - a^2 / (2 c)
  *     hinge          max(0, 1 - y z)       a in [0, c]       y a          a
@@ -55,7 +55,7 @@ GY_GLM_FN float gy_glm_logit(float m, float q, float start)
     return t;
 }
 
-/* ---- step: the best dual number for this row of data alone, from its score and present one ----
+/* ---- step: the best dual variable for this row of data alone, from its score and present one ----
  * q = s |x|^2 / l2 with s >= 1, the damping of everything that moves w at the same time. */
 
 GY_GLM_FN float gy_glm_logistic_step(float y, float z, float dual, float q, float c)
@@ -113,7 +113,7 @@ GY_GLM_FN double gy_glm_squared_hinge_value(double y, double z)
     return gy_glm_hinge_value(y, z) * gy_glm_hinge_value(y, z);
 }
 
-/* ---- conjugate, of a dual number inside the domain ---- */
+/* ---- conjugate, of a dual variable inside the domain ---- */
 
 /* -s log s - (1 - s) log(1 - s) with s = sig(dual). */
 GY_GLM_FN double gy_glm_logistic_conjugate(double y, double dual, double c)
@@ -143,7 +143,7 @@ enum gy_glm_loss_id {
 
 /* None of a row's answers is 0, so that one which nobody gave is seen (tests/t_glm_losses.c). */
 enum gy_glm_labels { GY_GLM_CLASSES = 1 /* y is -1 or 1 */, GY_GLM_NUMBERS };
-enum gy_glm_form { /* of a dual number, by its coefficient */
+enum gy_glm_form { /* of a dual variable, by its coefficient */
     GY_GLM_LOGIT = 1, /* y c sig(t) */
     GY_GLM_NUMBER,    /* a */
     GY_GLM_SIZE       /* y a */
@@ -158,7 +158,7 @@ struct gy_glm_loss {
     const char *name, *symbol;    /* in options and files; in names of functions */
     const char *liblinear[2];     /* the solver_type that predicts alike: of an l2, of an l1 */
     enum gy_glm_labels labels;
-    enum gy_glm_form form;        /* of its dual numbers */
+    enum gy_glm_form form;        /* of its dual variables */
     double least, most;           /* they lie in [least c, most c] */
     enum gy_glm_smooth smooth;
     /* l'', at most; INFINITY: a kink. Conjugates but of logits: linear - a^2 / (2 curvature c). */
@@ -169,7 +169,7 @@ struct gy_glm_loss {
     void (*slopes)(double y, double z, double *first, double *second); /* dl/dz, d2l/dz2 */
     /* Inside the domain: for gy_glm_conjugate alone, which looks. */
     double (*conjugate_inside)(double y, double dual, double c);
-    /* c l + coefficient z - conjugate: 0 where the dual number is the slope's; seen: about. */
+    /* c l + coefficient z - conjugate: 0 where the dual variable is the slope's; seen: about. */
     double (*gap)(double y, double z, double dual, double c);
     float (*gap_seen)(float y, float z, float dual, float c);
     /* For proofs: the steepest slope within `off` of z; about what a grid of scores does to c l. */
@@ -178,7 +178,7 @@ struct gy_glm_loss {
 };
 GY_INT const struct gy_glm_loss *gy_glm_loss_at(int loss); /* NULL: there is no such loss */
 
-/* Whether it is a dual number at all. */
+/* Whether it is a dual variable at all. */
 static inline int gy_glm_is_dual(const struct gy_glm_loss *loss, double dual, double c)
 {
     return isfinite(dual) && dual >= loss->least * c && dual <= loss->most * c;
@@ -191,13 +191,13 @@ static inline double gy_glm_conjugate(const struct gy_glm_loss *loss, double y, 
     return gy_glm_is_dual(loss, dual, c) ? loss->conjugate_inside(y, dual, c) : -HUGE_VAL;
 }
 
-/* What turns a dual number that is no logit into its coefficient, and back. */
+/* What turns a dual variable that is no logit into its coefficient, and back. */
 static inline double gy_glm_sign(const struct gy_glm_loss *loss, double y)
 {
     return loss->form == GY_GLM_NUMBER ? 1 : y;
 }
 
-/* The dual number of the slope at z, in double. */
+/* The dual variable of the slope at z, in double. */
 static inline double gy_glm_dual_at(const struct gy_glm_loss *loss, double y, double z, double c)
 {
     double first, second;

@@ -81,11 +81,11 @@
  * GY_OP_SPLIT X [RES] -> Y [RES]: a split layer's columns: there, too
  *
  * Linear models (glm_loss.h) run on devices with memory of their own; the CPU refuses these ops. X
- * is a window of rows (glm_window.h), W the weights, M the rows' dual numbers, Y their scores. act
+ * is a window of rows (glm_window.h), W the weights, M the rows' dual variables, Y the scores. act
  * is a gy_glm_loss_id, geom.n the most rows at a time, geom.k the larger of a window's rows and the
  * weights. Of struct gy_uniform, seed and step name the order of rows, lr is 1 / l2, loss_scale the
  * damping, bias1 the bias. bias2 is l1 / l2, by which W is shrunk towards 0 to give the weights.
- * GY_OP_GLM_STEP X W M -> W M: each row but long ones gets its best dual number; W moves at once
+ * GY_OP_GLM_STEP X W M -> W M: each row but long ones gets its best dual variable; W moves at once
  * GY_OP_GLM_STEP_LONG X W M -> W M: the same for the long ones
  * GY_OP_GLM_BUILD X M -> W: adds each row's share of W. GY_OP_GLM_SCORES X W -> Y: x . w
  * GY_OP_GLM_SUMS X [Y M] -> SUMS (f64): adds the losses at Y, and the conjugates of M

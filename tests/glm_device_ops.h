@@ -92,7 +92,7 @@ static void *cg_get(struct cg_ops *o, size_t bytes, const void *from)
     return p;
 }
 
-/* All rows as one window, with these weights and dual numbers. */
+/* All rows as one window, with these weights and dual variables. */
 static void cg_send(struct cg_ops *o, const struct gy_glm_problem *problem, const struct cg_data *d, const float *w, const float *dual)
 {
     const size_t room = gy_glm_pack_most(d->rows.count, d->entries) + 256;

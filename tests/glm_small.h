@@ -2,7 +2,7 @@
 /* glm_small.h: small linear problems by number, of every kind that strains a solver. They have no
  * features or many, columns of scales 1e-6 to 1e6, doubled rows and columns, empty rows. Weights
  * are 0 to 10,000, penalties 1e-4 to 1e4. It also computes P and D of given weights and dual
- * numbers, plainly, in long double. */
+ * variables, plainly, in long double. */
 #ifndef GY_GLM_SMALL_H
 #define GY_GLM_SMALL_H
 #include "tests/glm_data.h"

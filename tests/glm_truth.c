@@ -2,9 +2,9 @@
 /* glm_truth.c: the optimum of a linear model by damped Newton steps in long double. The edges of
  * the hinge loss and of an l1 penalty are smoothed by logarithmic barriers of weight mu. Their
  * inner variables are eliminated in closed form (Boyd and Vandenberghe, "Convex Optimization",
- * 11.3). mu falls until the duality gap is small enough. The gap is that of the dual numbers which
- * the slopes make. Each of its terms is a sum of differences of the Fenchel-Young inequality, which
- * cannot be negative. So nothing cancels. */
+ * 11.3). mu falls until the duality gap is small enough. The gap is that of the dual variables
+ * which the slopes make. Each of its terms is a sum of differences of the Fenchel-Young inequality,
+ * which cannot be negative. So nothing cancels. */
 #include "tests/glm_truth.h"
 #include "engine/gyre_glm.h"
 
@@ -257,7 +257,7 @@ struct gt_solve {
     const struct gt_problem *t;
     int all;                 /* weights */
     real mu;
-    /* g: gradient, then the step; u: sum of theta x over the dual numbers */
+    /* g: gradient, then the step; u: sum of theta x over the dual variables */
     real *w, *trial, *g, *u;
     real *h;                 /* [all][all], lower triangle */
     double work;             /* multiplications left */
@@ -265,7 +265,7 @@ struct gt_solve {
 
 static int gt_is_smooth(const struct gt_problem *t) { return t->loss != GYRE_GLM_HINGE && !(t->l1 > 0); }
 
-/* The rest of the Fenchel-Young inequality of row i, with the dual number -slope. It is 0 for a
+/* The rest of the Fenchel-Young inequality of row i, with the dual variable -slope. It is 0 for a
  * smooth loss. */
 static real gt_row_gap(const struct gt_problem *t, int i, const struct gt_row_value *r, real alpha)
 {
@@ -330,7 +330,7 @@ static real gt_free_gap(const struct gt_solve *s, const real *w, real p, real ot
     return gap;
 }
 
-/* u belongs to the dual numbers, which need not be those of w's slopes. */
+/* u belongs to the dual variables, which need not be those of w's slopes. */
 static real gt_gap(const struct gt_solve *s, const real *w, real p, real row_gaps)
 {
     const struct gt_problem *const t = s->t;
@@ -459,8 +459,8 @@ static real gt_keep(const struct gt_solve *s, const real *w, real row_gaps, stru
     return gap;
 }
 
-/* For the hinge loss: evaluates the point of the whole step, with dual numbers extrapolated
- * linearly. If mu is small, dual numbers computed from new scores lose their digits. The
+/* For the hinge loss: evaluates the point of the whole step, with dual variables extrapolated
+ * linearly. If mu is small, dual variables computed from new scores lose their digits. The
  * extrapolated ones yield the same u as the new weights, up to rounding. */
 static void gt_foretell(struct gt_solve *s, struct gt_optimum *out)
 {

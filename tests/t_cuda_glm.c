@@ -109,7 +109,7 @@ static void cg_model_free(struct cg_model *m)
     free(m->run.dual);
 }
 
-/* The gap of what came out, in double, from weights and dual numbers alone. */
+/* The gap of what came out, in double, from weights and dual variables alone. */
 static double cg_gap(const struct cg_model *m, double *primal)
 {
     const struct cg_data *d = m->feed.d;
@@ -171,7 +171,7 @@ static void cg_runs(void)
     }
 }
 
-/* With an eighth of the data's bytes beside the model, views come one after another. Dual numbers
+/* With an eighth of the data's bytes beside the model, views come one after another. Dual variables
  * stay on the device or travel, and rows in memory are mixed. The optimum is the same, and memory
  * never exceeds its limit. In a fixed order the gap closes slowly; there `loose` is enough. */
 static void cg_streamed(const struct cg_data *d, double l2, double loose, const char *what)
@@ -242,7 +242,7 @@ static void cg_a9a(void)
     cg_free(&d);
 }
 
-/* A run that the caller stops, and one that goes on from its dual numbers. */
+/* A run that the caller stops, and one that goes on from its dual variables. */
 static void cg_stopped(void)
 {
     struct cg_data d = cg_make(CG_START | CG_VALUES, 300, 12, 80, GY_GLM_LOGISTIC, 77);
@@ -286,7 +286,7 @@ static void cg_validated(void)
     cg_free(&d);
 }
 
-/* However a run ends, its certificate is of the weights and dual numbers that it leaves. */
+/* However a run ends, its certificate is of the weights and dual variables that it leaves. */
 static void cg_ends(void)
 {
     static const struct { struct gy_glm_stop stop; int stop_after; enum gy_glm_why why; } cases[] = {

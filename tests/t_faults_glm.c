@@ -196,7 +196,7 @@ struct fg_case {
 static struct fg_case fg_now;
 
 #define FG_GAP 1e-3
-#define FG_DEVICE 11000 /* bytes of a device: rows and their dual numbers come and go */
+#define FG_DEVICE 11000 /* bytes of a device: rows and their dual variables come and go */
 #define FG_WINDOWS 7200 /* bytes: less than the rows need, and enough for two blocks */
 
 struct fg_model {

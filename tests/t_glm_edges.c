@@ -364,8 +364,8 @@ static void ed_hinge_make(struct glm_data *data, struct gy_glm_problem *problem,
     glm_data_cut(data, 1, 1);
 }
 
-/* The run reports what its weights and dual numbers give, and "gap" only where it holds. Nothing is
- * worse than at the beginning. */
+/* The run reports what its weights and dual variables give, and "gap" only where it holds. Nothing
+ * is worse than at the beginning. */
 static void test_hinge(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();

@@ -149,7 +149,7 @@ static void lv_check_formula(struct lv_left *left)
 /* ---- rows that each rank could fit alone ---- */
 
 /* Features that nearly all rows have, and many that few have. Ranks agree about w long before they
- * agree about dual numbers, and the sums of a pass hardly show that. */
+ * agree about dual variables, and the sums of a pass hardly show that. */
 static void lv_check_hidden(struct lv_left *left)
 {
     enum { ROWS = 3000, FREQUENT = 200, GROUPS = 12, GROUP = 1000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* t_glm_losses.c: every loss in every table. Conjugates, domains, slopes and rows' gaps stand
  * beside their definitions, by numeric minimisation in long double. So do certificates of dual
- * numbers that are none, and the optimum of coordinate ascent beside one found slowly, from the
+ * variables that are none, and the optimum of coordinate ascent beside one found slowly, from the
  * definitions alone. */
 #include "engine/glm/glm_model.h"
 #include "engine/glm/solve/sdca_state.h"
@@ -33,8 +33,8 @@ static long double ls_least(const struct ls_row *r, long double lo, long double 
     return ls_tilted(r, (lo + hi) / 2);
 }
 
-/* One random row: a label y of the loss, a score, and a dual number in the loss's domain. Both are
- * often at a border or a kink. */
+/* One random row: a label y of the loss, a score, and a dual variable in the loss's domain. Both
+ * are often at a border or a kink. */
 struct ls_draw {
     const struct gy_glm_loss *row;
     int loss;
@@ -94,7 +94,7 @@ static void ls_conjugate_and_gap(const struct ls_draw *d)
                 d->row->name, bent, conjugate);
 }
 
-/* The coefficient of the slope's dual number is -c dl/dz, and its row has no gap. The steepest
+/* The coefficient of the slope's dual variable is -c dl/dz, and its row has no gap. The steepest
  * slope nearby is no smaller. */
 static void ls_slope(const struct ls_draw *d)
 {
@@ -139,7 +139,7 @@ static void ls_moved(const struct ls_draw *d)
                 moved, grid, z, least, most);
 }
 
-/* What is of D for this row alone where its dual number moves from d->dual. */
+/* What is of D for this row alone where its dual variable moves from d->dual. */
 static double ls_row_dual(const struct ls_draw *d, double dual)
 {
     const long double y = (long double)d->y, c = (long double)d->c, from = gs_coefficient(d->loss, y, (long double)d->dual, c);
@@ -147,11 +147,11 @@ static double ls_row_dual(const struct ls_draw *d, double dual)
     return (double)(conjugate - by * (long double)d->z - (long double)d->q / 2 * by * by);
 }
 
-/* No dual number of a grid around is better than the step's. */
+/* No dual variable of a grid around is better than the step's. */
 static void ls_step(const struct ls_draw *d)
 {
     const double dual = (double)d->row->step(d->y, d->z, d->dual, d->q, d->c), best = ls_row_dual(d, dual);
-    /* a row without features gets dual number c, for its score stays 0 */
+    /* a row without features gets dual variable c, for its score stays 0 */
     if (d->q <= 0 && d->row->smooth == GY_GLM_KINK)
         return;
     T_CHECK_MSG(isfinite(best), "%s: a step to %g, which is none (y %g, c %g)", d->row->name, dual, (double)d->y, (double)d->c);
@@ -264,7 +264,7 @@ static void test_rows(void)
     }
 }
 
-/* ---- certificates of what is no dual number ---- */
+/* ---- certificates of what is no dual variable ---- */
 
 enum { LS_ROWS = 5, LS_C = 2 };
 
@@ -314,8 +314,8 @@ static double ls_bound(struct ls_data *d, int loss, double *primal)
     return at.dual;
 }
 
-/* A bound is finite for valid dual numbers, and -INFINITY as soon as one is invalid. Dual numbers
- * of rows of weight 0 do not matter. */
+/* A bound is finite for valid dual variables, and -INFINITY as soon as one is invalid. Dual
+ * variables of rows of weight 0 do not matter. */
 static void test_infeasible(void)
 {
     /* the finite ones are invalid for some losses only */
@@ -357,7 +357,7 @@ enum { LS_MOST = 40, LS_WIDE = 8 };
 struct ls_slow {
     const struct gy_glm_problem *problem;
     int rows, dim;
-    /* part: a dual number over c; for the logistic loss its sigmoid */
+    /* part: a dual variable over c; for the logistic loss its sigmoid */
     long double x[LS_MOST][LS_WIDE], y[LS_MOST], c[LS_MOST], part[LS_MOST];
     long double u[LS_WIDE];
 };

@@ -34,7 +34,7 @@ static struct solved solve_with(struct glm_data *data, const struct gy_glm_probl
     return out;
 }
 
-/* The relative gap that floats allow. The hinge loss's dual numbers are variables, not slopes of
+/* The relative gap that floats allow. The hinge loss's dual variables are variables, not slopes of
  * scores. */
 static double least_gap(int loss) { return loss == GY_GLM_HINGE ? 1e-8 : 1e-9; }
 
@@ -244,7 +244,7 @@ static void test_weights(void)
     glm_data_free(&twice);
 }
 
-/* The dual numbers that are left give the bound: D computed anew from them. */
+/* The dual variables that are left give the bound: D computed anew from them. */
 static void test_dual(void)
 {
     const struct glm_data_kind kind = { 500, 40, 9, 1, 0, 31 };
@@ -377,7 +377,7 @@ static int stop_at_two(void *user, const struct gy_glm_progress *progress)
     return progress->epoch == 2;
 }
 
-/* The hinge loss from its own dual numbers: it is there at once, whatever w says of the sample. */
+/* The hinge loss from its own dual variables: it exists at once, whatever w says of the sample. */
 static void check_resumed(const struct gy_glm_run *like, const struct gy_glm_problem *problem)
 {
     struct gy_error err = { 0 };

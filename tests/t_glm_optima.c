@@ -85,7 +85,7 @@ static real ls_off(const struct glm_data *data, const struct gy_glm_problem *pro
     return square / (2 * (real)problem->l2) / primal;
 }
 
-/* The hinge loss has no slope at its kink: the dual numbers that are left say the same. */
+/* The hinge loss has no slope at its kink: the dual variables that are left say the same. */
 static real ls_off_hinge(const struct glm_data *data, const struct gy_glm_problem *problem, const float *w, const float *dual)
 {
     real u[LS_DIMS + 1] = { 0 }, primal = 0, bound = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* t_glm_point.c: however a run of coordinate ascent ends, the weights and dual numbers that it
+/* t_glm_point.c: however a run of coordinate ascent ends, the weights and dual variables that it
  * leaves have the objective and bound it gives. Both are computed here once more from what was
  * left. */
 #include "engine/glm/solve/sdca_state.h"

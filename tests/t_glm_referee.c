@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* t_glm_referee.c: the referee beside a plain second one in long double. Problems, weights and dual
- * numbers are random, also such as no solver would leave. The objective lies between the two ends,
- * which lie close to each other. The bound is that of the dual numbers, moved as the problem asks
- * for. It is never above the objective of any weights that this test finds. Ranks and threads say
- * the same.
+ * variables are random, also such as no solver would leave. The objective lies between the two
+ * ends, which lie close to each other. The bound is that of the dual variables, moved as the
+ * problem asks for. It is never above the objective of any weights that this test finds. Ranks and
+ * threads say the same.
  *
  *     t_glm_referee [--problems N] [--seed S] [--one N] */
 #include "engine/gyre_job.h"
@@ -194,13 +194,13 @@ static long double tr_objective(const struct tr *t, const float *w, long double 
     return sum;
 }
 
-/* How dual numbers are moved. Each loses shift c and is scaled by the side of its sign.
+/* How dual variables are moved. Each loses shift c and is scaled by the side of its sign.
  * Probabilities go a share of the way to q. */
 struct tr_moved {
     long double shift, side[2], share, q[TR_CLASSES];
 };
 
-/* What dual numbers add up to. */
+/* What dual variables add up to. */
 struct tr_sums {
     long double conjugate, size, weight, pull[2], most, square;
     long double own[TR_CLASSES], u[TR_CLASSES * (TR_FEATURES + 1)];
@@ -209,7 +209,7 @@ struct tr_sums {
 /* -p log p - (1 - p) log (1 - p) */
 static long double tr_entropy(long double p) { return p > 0 && p < 1 ? -p * logl(p) - (1 - p) * log1pl(-p) : 0; }
 
-/* The dual number of row i in its domain, moved: its coefficient, with y, and its conjugate. */
+/* The dual variable of row i in its domain, moved: its coefficient, with y, and its conjugate. */
 static long double tr_conjugate(const struct tr *t, int i, const struct tr_row *r, const struct tr_moved *m, long double *pull)
 {
     long double z = tr_dot(t, r, t->has_point ? t->point : t->w), slope, a;
@@ -294,7 +294,7 @@ static void tr_share(const struct tr *t, struct tr_moved *m, const struct tr_sum
         m->q[k] = m->share > 0 ? fmaxl(s->own[k] - (1 - m->share) * sum[k], 0) / (m->share * s->weight) : 0;
 }
 
-/* The bound of the answer's dual numbers, moved to suit a free bias. *size: the size of the terms
+/* The bound of the answer's dual variables, moved to suit a free bias. *size: the size of the terms
  * whose difference it is. */
 static long double tr_bound(const struct tr *t, long double *size)
 {
@@ -326,7 +326,7 @@ static long double tr_bound(const struct tr *t, long double *size)
     return best;
 }
 
-/* ---- weights and dual numbers ---- */
+/* ---- weights and dual variables ---- */
 
 /* Descends as far as halving and doubling of steps goes. Any weights may be used; better ones judge
  * harder. */
@@ -353,7 +353,7 @@ static void tr_descend(const struct tr *t, float *w)
     }
 }
 
-/* The slopes' dual numbers, less or more; and some that are in no domain. */
+/* The slopes' dual variables, less or more; and some that are in no domain. */
 static void tr_duals(struct tr *t)
 {
     static const float odd[] = { NAN, -1, -1e30f, 40 };

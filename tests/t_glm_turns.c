@@ -28,7 +28,7 @@ struct gt_case {
 static const struct gt_case *gt_now;
 static int gt_at;        /* turns begun */
 static int gt_judged;    /* answers of this turn */
-/* 1: an answer without a finite objective leaves dual numbers of NaN */
+/* 1: an answer without a finite objective leaves dual variables of NaN */
 static int gt_spoils;
 static int gt_warm_bad;  /* a turn began with such numbers */
 

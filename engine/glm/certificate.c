@@ -3,7 +3,7 @@
  * side over each view. Pieces of CERT_ROWS rows have their losses and conjugates summed in double.
  * Strips, fixed shares of a view's rows, each add coefficient x to a vector of their own, in the
  * order of the rows. Pieces and strips are cut by the shape of the data alone and added in their
- * order. So bits are the same for any number of threads. D is of the vector that the dual numbers
+ * order. So bits are the same for any number of threads. D is of the vector that the dual variables
  * give. From it w has drifted by the roundings of a whole run. So D bounds P from below whatever w
  * is.
  *

@@ -125,10 +125,10 @@ struct gy_glm_run {
      * runs */
     float *dual;
     int has_dual;              /* 1: dual holds those of an earlier run, w is made from them */
-    /* [features + (bias != 0)] of the caller: weights whose slopes are the dual numbers of the best
-     * bound, or NULL */
+    /* [features + (bias != 0)] of the caller: weights whose slopes are the dual variables of the
+     * best bound, or NULL */
     float *point;
-    /* 1: the solver has left them there (those without dual numbers of their own: newton, l1); 0:
+    /* 1: the solver has left them there (those without dual variables of their own: newton, l1); 0:
      * they are w's own */
     int has_point;
     int first_epoch;           /* epochs done before, by a run that was interrupted; 0 */

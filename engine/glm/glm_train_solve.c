@@ -30,7 +30,7 @@ struct solve_best {
 
 /* ---- an answer ---- */
 
-/* These leave dual numbers; of the others' weights the slopes are. */
+/* These leave dual variables; of the others' weights the slopes are. */
 static int solve_has_duals(const struct glm_train *t, const struct gy_glm_solver *solver)
 {
     return !t->classes && (solver == gy_glm_sdca() || gy_glm_has_kink(t->run.problem));

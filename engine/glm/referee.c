@@ -4,7 +4,7 @@
  *     min P >= D(a) = sum over rows of conjugates(a_i)
  *                     - sum over j of max(|u_j| - l1, 0)^2 / (2 l2),   u = sum of pull_i x_i
  *
- * for any dual numbers a in their domain. The domain asks for two things beside: without an l2 no
+ * for any dual variables a in their domain. The domain asks for two things beside: without an l2 no
  * |u_j| above l1, so all of them are scaled down; and a weight that is not penalised wants u_j = 0
  * there, so that the sign that pulls more is scaled to what the other pulls (squared loss: after
  * every row has given its share of the excess; softmax: probabilities move towards one distribution

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* referee.h: what a linear model may claim. Objective and bound are computed once more, from the
- * rows as their blocks have them, the weights that are written and the dual numbers that are kept.
+ * rows as their blocks have them, the weights that are written and the dual variables.
  * Nothing is taken from a solver but its answer. Both are on the safe side of every rounding. */
 #ifndef GY_GLM_REFEREE_H
 #define GY_GLM_REFEREE_H

@@ -84,7 +84,7 @@ GY_FN struct glm_row glm_row_of(const struct glm_view *v, int i)
     return r;
 }
 
-/* Where there is an l1, w is what the vector of the dual numbers is beyond l1 / l2. */
+/* Where there is an l1, w is what the vector of the dual variables is beyond l1 / l2. */
 GY_FN float glm_soft(float u, float soft)
 {
     const float more = fabsf(u) - soft;
@@ -150,7 +150,7 @@ GY_FN int glm_permute(const struct gy_uniform *u, int count, int index)
     return (int)x;
 }
 
-/* Solves row i and stores its dual number; returns the change of its coefficient, over l2. */
+/* Solves row i and stores its dual variable; returns the change of its coefficient, over l2. */
 GY_FN float glm_move(const struct glm_view *v, const struct gy_uniform *u, int i, float score, float square, float *dual)
 {
     const float y = v->y[i], c = v->c[i], old = dual[i];

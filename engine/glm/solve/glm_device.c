@@ -3,7 +3,7 @@
  *
  * Rows on the device go on at the same time, which makes their steps too long together; the damping
  * factor s shortens them. It begins with how alike rows are. After an epoch that let the dual
- * objective fall, weights and dual numbers go back to what they were and s doubles, after a good
+ * objective fall, weights and dual variables go back to what they were and s doubles, after a good
  * one it becomes a little smaller. The dual objective of an epoch costs next to nothing, the primal
  * one a pass: it is made every few epochs. Ranks train side by side, each on its own rows and its
  * own device, and sum after every epoch (rank_sums.h). A rank then watches the dual objective of
@@ -45,9 +45,9 @@ static int gld_sum(struct gy_gld *d, int what, int epoch, double out[GLD_TOTALS]
     return GY_OK;
 }
 
-/* ---- weights and dual numbers, there and back ---- */
+/* ---- weights and dual variables, there and back ---- */
 
-/* restore 0: remembers weights and dual numbers; 1: goes back to them. */
+/* restore 0: remembers weights and dual variables; 1: goes back to them. */
 static int gld_keep(struct gy_gld *d, int restore)
 {
     GY_TRY(d->b->copy(d->self, restore ? d->w : d->w_kept, restore ? d->w_kept : d->w, gy_gld_w_bytes(d), GY_COPY_ON_DEVICE));
@@ -57,7 +57,7 @@ static int gld_keep(struct gy_gld *d, int restore)
     return GY_OK;
 }
 
-/* The same of all ranks' dual numbers, by the host. */
+/* The same of all ranks' dual variables, by the host. */
 static int gld_make_w_of_ranks(struct gy_gld *d)
 {
     double *const u = gy_alloc_take(d->run->alloc, (size_t)d->weights, sizeof *u);
@@ -74,7 +74,7 @@ static int gld_make_w_of_ranks(struct gy_gld *d)
     return d->b->copy(d->self, d->w, d->run->w, gy_gld_w_bytes(d), GY_COPY_TO_DEVICE);
 }
 
-/* w as the dual numbers have it: without what rounding has added since. */
+/* w as the dual variables have it: without what rounding has added since. */
 static int gld_make_w(struct gy_gld *d, int epoch)
 {
     d->settled = 0;
@@ -85,7 +85,7 @@ static int gld_make_w(struct gy_gld *d, int epoch)
     return gy_gld_pass(d, GLD_MAKE_W, epoch);
 }
 
-/* Weights and dual numbers for the caller. */
+/* Weights and dual variables for the caller. */
 static int gld_fetch(struct gy_gld *d)
 {
     float *const w = d->run->w;
@@ -177,7 +177,7 @@ static int gld_look(struct gy_gld *d, int epoch, struct gy_glm_certificate *out)
     return GY_OK;
 }
 
-/* Weights and dual numbers for the caller, and what the host says of them: once for each point. */
+/* Weights and dual variables for the caller, and the host's judgement: once for each point. */
 static int gld_settle(struct gy_gld *d)
 {
     if (d->settled)

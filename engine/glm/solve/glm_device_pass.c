@@ -2,7 +2,8 @@
 /* Rows through a device. They go there as windows (glm_window.h), through two pieces of pinned
  * memory. While the device trains on one, the host packs and copies the next. Where all windows fit
  * they stay, and a pass is launches alone; where not, two pieces of device memory take turns, and
- * where not even the dual numbers of all rows fit, these travel with their window, there and back.
+ * where not even the dual variables of all rows fit, these travel with their window, there and
+ * back.
  *
  *     host      pack 0 | pack 1 | pack 2 (when copy 0 has left) ...
  *     COPY      copy 0 | copy 1 | copy 2 (when the device is done with 0) ...
@@ -12,7 +13,7 @@
  * Where rows lie in the host's memory, a window is made of pieces of a few rows from everywhere,
  * anew for each pass if it streams. In a fixed order of neighbours the dual objective rises many
  * times slower. A feed that hands out one view after another is asked for an order of its own. Dual
- * numbers that stay on the device are in the order in which rows came to it. */
+ * variables that stay on the device are in the order in which rows came to it. */
 #include "engine/glm/solve/glm_device_state.h"
 #include "kernels/glm_window.h"
 #include "engine/base/rng.h"
@@ -279,7 +280,7 @@ static int gld_work(struct gy_gld *d, int what, void *x, const struct gy_glm_pac
     return gy_gld_run(d, GLD_SUMS, x, dual, NULL, d->totals);
 }
 
-/* The dual numbers that came back to a slot go to their place. */
+/* The dual variables that came back to a slot go to their place. */
 static int gld_take_back(struct gy_gld *d, int s)
 {
     struct gy_gld_slot *slot = &d->slot[s];
@@ -490,7 +491,7 @@ GY_INT int gy_gld_pass(struct gy_gld *d, int what, int epoch)
     return GY_OK;
 }
 
-/* ---- dual numbers that stay ---- */
+/* ---- dual variables that stay ---- */
 
 /* Between host_dual and host_kept, which has the device's order. */
 static void gld_reorder(struct gy_gld *d, int to_device)

@@ -17,7 +17,7 @@ enum { GLD_LOSS, GLD_CONJUGATE, GLD_SQUARE, GLD_SIZE, GLD_TOTALS };
 
 #define GLD_WINDOW ((size_t)64 << 20) /* bytes of a window, at most */
 #define GLD_EVERY 4                   /* epochs from one look at the gap to the next */
-#define GLD_ANEW 16                   /* epochs after which w is made anew from the dual numbers */
+#define GLD_ANEW 16                   /* epochs after which w is made anew from the duals */
 /* largest damping factor at the beginning: fewer rows at a time where rows are alike */
 #define GLD_RIVALS 8
 #define GLD_WARPS 64                  /* of a multiprocessor */
@@ -40,8 +40,8 @@ struct gy_gld_slot {
     struct gy_glm_packed in; /* what is there, and what it is made of */
     struct gy_glm_piece *piece;
     int pieces;
-    int64_t place;           /* of its dual numbers on the device */
-    int back;                /* its dual numbers are on their way to the host */
+    int64_t place;           /* of its dual variables on the device */
+    int back;                /* its dual variables are on their way to the host */
 };
 
 struct gy_gld {
@@ -70,7 +70,7 @@ struct gy_gld {
     struct gy_rows *view;    /* those of a resident feed; NULL: they come one after another */
     int64_t *view_at;        /* [views + 1] rows before it */
     int views;
-    int travel, mixed;       /* dual numbers go with their window; windows are made of pieces */
+    int travel, mixed;       /* dual variables go with their window; windows are made of pieces */
     int piece_rows, pieces_most; /* of a window */
     int64_t pieces;
     double damping, best;    /* s; dual objective of what is kept */
@@ -96,7 +96,7 @@ GY_INT int gy_gld_run(struct gy_gld *d, int which, void *x, float *dual, float *
 /* Enqueues GLD_TRAIN, GLD_MAKE_W or GLD_LOOK over all rows. Dual variables that travel are back
  * afterwards. */
 GY_INT int gy_gld_pass(struct gy_gld *d, int what, int epoch);
-/* host_dual to the device's dual numbers, or back; nothing where they travel. */
+/* host_dual to the device's dual variables, or back; nothing where they travel. */
 GY_INT int gy_gld_dual_copy(struct gy_gld *d, int to_device);
 
 #endif

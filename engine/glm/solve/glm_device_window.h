@@ -17,14 +17,14 @@ struct gy_glm_pack {
 struct gy_glm_piece {
     const struct gy_rows *rows;
     int32_t from, count;
-    int64_t first;             /* number of its first dual number */
+    int64_t first;             /* number of its first dual variable */
     int32_t row;               /* where it is in the window: filled by gy_glm_pack */
     uint32_t entry;
 };
 struct gy_glm_packed {
     int32_t rows, longs;
     size_t bytes;
-    uint64_t dual;             /* place of the dual numbers; 0: none */
+    uint64_t dual;             /* place of the dual variables; 0: none */
 };
 
 /* Whether so many rows with so many entries, of the view's form, fit a window. */
@@ -34,7 +34,7 @@ GY_INT int32_t gy_glm_pack_count(const struct gy_glm_pack *how, const struct gy_
 /* Makes a window of pieces that fit it, at least one. All are of views of one form. at: aligned to
  * 16 bytes. */
 GY_INT struct gy_glm_packed gy_glm_pack(const struct gy_glm_pack *how, struct gy_glm_piece *piece, int pieces, unsigned char *at);
-/* The window's dual numbers to their places among all. */
+/* The window's dual variables to their places among all. */
 GY_INT void gy_glm_unpack_duals(const struct gy_glm_piece *piece, int pieces, const struct gy_glm_packed *in, const unsigned char *at, float *dual);
 /* Bytes that a window of all these rows needs at most, whatever their form. */
 GY_INT size_t gy_glm_pack_most(int64_t rows, int64_t entries);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The hinge loss by Newton's method, for few features. Dual numbers a are sought by proximal
+/* The hinge loss by Newton's method, for few features. Dual variables a are sought by proximal
  * points: with b those of the stage before,
  *
  *     max over a in [0, c]:  sum of a_i - l2 / 2 |w|^2 - sum of (a_i - b_i)^2 / (2 sigma c_i),

@@ -330,7 +330,7 @@ GY_INT int gy_nw_forward(struct gy_nw *nw, const float *p, struct gy_error *err)
 
 /* ---- changed coefficients ---- */
 
-/* Of the dual number whose coefficient is pull. */
+/* Of the dual variable whose coefficient is pull. */
 static double nw_conjugate(const struct gy_glm_loss *loss, double y, double pull, double c)
 {
     if (loss->form != GY_GLM_LOGIT)
@@ -376,7 +376,7 @@ GY_INT int gy_nw_changed(struct gy_nw *nw, const float *w, const struct gy_nw_ch
     return nw_gather(&pass, sums, err);
 }
 
-/* ---- dual numbers ---- */
+/* ---- dual variables ---- */
 
 static void nw_dual_tile(void *job, int64_t tile, int thread)
 {

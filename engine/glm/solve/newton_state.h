@@ -83,7 +83,7 @@ GY_INT double gy_nw_column(const struct gy_nw *nw, size_t j, const float *t);
 /* out = X'DX among the features with map[j] = 0 .. count - 1, rising in j (others -1; NULL: all),
  * the bias among them. It has the upper triangle, row after row: count (count + 1) / 2 numbers. */
 GY_INT int gy_nw_matrix(struct gy_nw *nw, const int32_t *map, size_t count, double *out, struct gy_error *err);
-/* Dual numbers of the point w in the loss's own form into run->dual, where there is one. */
+/* Dual variables of the point w in the loss's own form into run->dual, where there is one. */
 GY_INT int gy_nw_dual(struct gy_nw *nw, const float *w, struct gy_error *err);
 /* A lower bound of min P from the coefficients at w, where the last visit left u and sums. They are
  * brought into the dual problem's domain first. A free bias may overwrite u. */

@@ -6,7 +6,7 @@
  *     repeat
  *         kappa by its law; centre = w + ahead (w - w before)                gy_sdca_follow
  *             ahead 0: a kink, a gap 1.5 times the last, ranks' w turned back
- *         ranks, and where damping may be too small: keep dual numbers, u    sdca_keep
+ *         ranks, and where damping may be too small: keep dual variables, u    sdca_keep
  *         repeat until ranks have met                                        sdca_round
  *             each thread, its rows in random order, on its replica of u     gy_sdca_pass
  *                 z = x . shrink(replica)      rate = sigma of threads, of ranks / (l2 + kappa)
@@ -20,8 +20,8 @@
  *             ranks: inside = gaps of a sample of rows at the w of them all  gy_sdca_measure
  *         gap > 4 times its least: back to what was kept, damping doubled    sdca_guard
  *         where ratio gap + kappa / l2 move says that it may end the run     sdca_is_due
- *             P(w), D(dual numbers); ratio = their gap over what was said    sdca_check
- *                 ratio > 8: u afresh from the dual numbers                  sdca_mend
+ *             P(w), D(dual variables); ratio = their gap over what was said    sdca_check
+ *                 ratio > 8: u afresh from the dual variables                  sdca_mend
  *                 75 passes for nothing: on without kappa, or with it again
  *         progress; until the run's rule says why                            sdca_is_over
  *

@@ -5,7 +5,7 @@
  * part of every range, a row of each in turn. Order depends on seed, pass and window alone. Rows
  * are shuffled one by one, over the whole window. Buckets of neighbours that stay together pass
  * after pass cost many passes where rows share frequent features. For then what the buckets' dual
- * numbers add up to moves but slowly from one to the other.
+ * variables add up to moves but slowly from one to the other.
  *
  * Threads meet when they have done so much that meeting costs a small part of it. Sooner is better:
  * their changes overlap less, and sigma may be smaller. It follows what is measured at each

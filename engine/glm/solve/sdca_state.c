@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of dual coordinate ascent share: room for a run, the rows' dual numbers, and the
+/* What the files of dual coordinate ascent share: room for a run, the rows' dual variables, and the
  * weights that the shared vector stands for. The first dual point is 0 everywhere; of the logistic
  * loss it is so small that it adds nothing to u in float. */
 #include "engine/glm/glm_room.h"
@@ -9,7 +9,7 @@
 #define SDCA_COLD_LOGIT (-40.0f) /* sigmoid 4e-18 */
 /* threads meet after working this many times longer than a meeting lasts */
 #define SDCA_MEET_COST 16
-#define SDCA_COPY 16384          /* rows whose dual numbers are copied together */
+#define SDCA_COPY 16384          /* rows whose dual variables are copied together */
 
 /* ---- weights ---- */
 
@@ -42,7 +42,7 @@ GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector)
     s->threads.stale = 1;
 }
 
-/* ---- dual numbers ---- */
+/* ---- dual variables ---- */
 
 static void sdca_copy_tile(void *job, int64_t tile, int thread)
 {

@@ -122,9 +122,9 @@ GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_err
 GY_INT void gy_sdca_close(struct gy_sdca *s);
 /* Room for pointers to rows' values, if there is none. */
 GY_INT int gy_sdca_values(struct gy_sdca *s, struct gy_error *err);
-/* The dual numbers of the window's rows are copied to dual; or, take, from it. */
+/* The dual variables of the window's rows are copied to dual; or, take, from it. */
 GY_INT void gy_sdca_copy(struct gy_sdca *s, int take);
-/* A resident feed's dual numbers stay with its rows: they are copied to dual; or, take, from it. */
+/* A resident feed keeps dual variables with its rows: copied to dual; or, take, from it. */
 GY_INT void gy_sdca_duals(struct gy_sdca *s, int take);
 /* What the weights are shrunk by: l1 / (l2 + kappa). */
 GY_INT float gy_sdca_soft(const struct gy_sdca *s);
@@ -136,7 +136,7 @@ GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w);
 GY_INT void gy_sdca_means(struct gy_sdca *s);
 /* u of the vector that the duals give: 1 / l2 sum of coefficient x. */
 GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector);
-/* u from the dual numbers. Collective. */
+/* u from the dual variables. Collective. */
 GY_INT int gy_sdca_from_duals(struct gy_sdca *s, struct gy_error *err);
 
 /* ---- sdca_centre.c ---- */
