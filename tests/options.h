@@ -138,5 +138,10 @@ void opt_judge_all(const struct opt_case *c, const struct opt_left *left, int fa
 /* Judges a combination that every rank must refuse, with a sentence that says why. Returns 0 if it
  * need not be refused. */
 int opt_judge_refusal(const struct opt_case *c, const struct opt_left *left, struct opt_verdict *v);
+/* Options return to their defaults, one by one, as long as judge(user, c, v) still finds c wrong.
+ * *v: the verdict on what is left. judge may complete c, for example by what an option needs. */
+void opt_shrink(struct opt_case *c,
+                void (*judge)(const void *user, struct opt_case *c, struct opt_verdict *v),
+                const void *user, struct opt_verdict *v);
 
 #endif

@@ -346,3 +346,27 @@ int opt_judge_refusal(const struct opt_case *c, const struct opt_left *left, str
     v->refused = must;
     return must;
 }
+
+/* ---- the way back of a failure ---- */
+
+void opt_shrink(struct opt_case *c,
+                void (*judge)(const void *user, struct opt_case *c, struct opt_verdict *v),
+                const void *user, struct opt_verdict *v)
+{
+    for (int again = 1; again;) {
+        again = 0;
+        for (int i = 0; i < opt_row_count; i++) {
+            struct opt_case plainer = *c;
+            struct opt_verdict other;
+            if (c->pick[i] == 0)
+                continue;
+            plainer.pick[i] = 0;
+            judge(user, &plainer, &other);
+            if (!other.wrong || plainer.pick[i] != 0)
+                continue;
+            *c = plainer;
+            *v = other;
+            again = 1;
+        }
+    }
+}

@@ -89,35 +89,19 @@ static void opt_try(struct opt_case *c, int fault, struct opt_verdict *v)
         opt_judge_alike(c, v);
 }
 
-/* Options go back to their defaults, one by one, as long as it still goes wrong. */
-static void opt_shrink(struct opt_case *c, int fault, struct opt_verdict *v)
+static void opt_try_fault(const void *fault, struct opt_case *c, struct opt_verdict *v)
 {
-    int again = 1;
-    while (again) {
-        again = 0;
-        for (int i = 0; i < opt_row_count; i++) {
-            struct opt_case plainer = *c;
-            struct opt_verdict other;
-            if (c->pick[i] == 0)
-                continue;
-            plainer.pick[i] = 0;
-            opt_try(&plainer, fault, &other);
-            if (!other.wrong)
-                continue;
-            *c = plainer;
-            *v = other;
-            again = 1;
-        }
-    }
+    opt_try(c, *(const int *)fault, v);
 }
 
 static void opt_complain(const struct opt_case *c, const struct opt_verdict *v)
 {
     struct opt_case small = *c;
     struct opt_verdict other = *v;
+    const int right = TRAIN_RIGHT;
     char all[600], few[600];
     opt_print(c, all, sizeof all);
-    opt_shrink(&small, TRAIN_RIGHT, &other);
+    opt_shrink(&small, opt_try_fault, &right, &other);
     opt_print(&small, few, sizeof few);
     printf("    number %" PRIu64 " (%s): %s\n    t_options --one %" PRIu64 " %s\n    %s\n", c->seed, all, v->what, c->seed, few, other.what);
 }
@@ -297,15 +281,16 @@ static void opt_check_shrink(void)
 {
     struct opt_case c;
     struct opt_verdict v = { 0 };
+    const int fault = TRAIN_NO_NESTEROV;
     char text[600] = "";
     for (uint64_t n = 2000; n < 4000 && !v.wrong; n++) {
         opt_draw(&c, n);
         opt_print(&c, text, sizeof text);
         if (strstr(text, "nesterov=1") && strlen(text) > 60)
-            opt_try(&c, TRAIN_NO_NESTEROV, &v);
+            opt_try(&c, fault, &v);
     }
     T_CHECK(v.wrong);
-    opt_shrink(&c, TRAIN_NO_NESTEROV, &v);
+    opt_shrink(&c, opt_try_fault, &fault, &v);
     opt_print(&c, text, sizeof text);
     T_CHECK_MSG(v.wrong && strcmp(text, "nesterov=1") == 0, "shrunk to %s", text);
 }

@@ -649,24 +649,9 @@ static void way_try(struct opt_case *c, const struct way *w, int forgets, struct
         way_judge(c, w, v);
 }
 
-static void way_shrink(struct opt_case *c, const struct way *w, int forgets, struct opt_verdict *v)
+static void way_try_whole(const void *w, struct opt_case *c, struct opt_verdict *v)
 {
-    for (int again = 1; again;) {
-        again = 0;
-        for (int i = 0; i < opt_row_count; i++) {
-            struct opt_case plainer = *c;
-            struct opt_verdict other;
-            if (c->pick[i] == 0)
-                continue;
-            plainer.pick[i] = 0;
-            way_try(&plainer, w, forgets, &other);
-            if (!other.wrong || plainer.pick[i] != 0)
-                continue;
-            *c = plainer;
-            *v = other;
-            again = 1;
-        }
-    }
+    way_try(c, w, -1, v);
 }
 
 static void way_complain(const struct opt_case *c, const struct way *w, const struct opt_verdict *v)
@@ -675,7 +660,7 @@ static void way_complain(const struct opt_case *c, const struct way *w, const st
     struct opt_verdict other = *v;
     char all[600], few[600];
     opt_print(c, all, sizeof all);
-    way_shrink(&small, w, -1, &other);
+    opt_shrink(&small, way_try_whole, w, &other);
     opt_print(&small, few, sizeof few);
     printf("    %s, number %" PRIu64 " (%s): %s\n    t_ways --one %" PRIu64 " %d %s\n    %s\n",
            w->name, c->seed, all, v->what, c->seed, (int)(w - ways), few, other.what);
