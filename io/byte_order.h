@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* byte_order.h: reads and writes whole numbers in files, the lowest byte first (le) or the highest
- * (be). */
+ * (be). Formats of images and png.c call it; block files have their own (rows/blocks.c). */
 #ifndef GY_BYTE_ORDER_H
 #define GY_BYTE_ORDER_H
 #include "engine/base/base.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* csv.c: a CSV that grows by a row at a time and survives the process's end. A row is one flush. A
+/* csv.c: a CSV that grows by a row at a time and survives the process's end. A row is one write. A
  * resumed run first rewrites the file, whole or absent, with the rows that it keeps. */
 #include "io/report.h"
 #include <fcntl.h>
 #include <unistd.h>
 
 #define CSV_LIMIT ((size_t)1 << 30) /* bytes of an old file */
-#define CSV_ROW 1024                /* bytes of a row, its newline and a NUL */
+#define CSV_ROW 1024                /* bytes of a row, its newline and a NUL, at most */
 
 struct gy_csv {
     struct gy_alloc alloc;

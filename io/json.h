@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* json.h: a strict JSON reader that walks text once and builds nothing (RFC 8259), and the quoting
- * of strings that go out. The caller asks for what it expects next; anything else is an error with
- * the byte position. Nothing is allocated. safetensors.c reads headers with it. */
+/* json.h: a strict JSON reader that walks text once and builds nothing (RFC 8259), for
+ * safetensors.c, and quoting for what writes JSON. The caller asks for what it expects next;
+ * anything else is an error with the byte position. Nothing is allocated. */
 #ifndef GY_JSON_H
 #define GY_JSON_H
 #include "engine/base/text.h"
@@ -10,7 +10,7 @@
 
 struct gy_json {
     const unsigned char *start, *at, *end;
-    const char *source; /* name for sentences: "model.safetensors" */
+    const char *source; /* for sentences, which say "SOURCE: JSON header, byte N: what" */
     struct gy_error *err;
 };
 GY_INT void gy_json_open(struct gy_json *json, const unsigned char *text, size_t bytes, const char *source,
@@ -28,7 +28,7 @@ GY_INT int gy_json_string(struct gy_json *json, char *out, size_t *bytes);
 GY_INT int gy_json_count(struct gy_json *json, int64_t *out);
 GY_INT int gy_json_skip(struct gy_json *json, int depth); /* any one value; depth: 0 at the call */
 GY_INT int gy_json_finish(struct gy_json *json);              /* only white space is left */
-GY_INT int gy_json_fail(struct gy_json *json, const char *what); /* "SOURCE: byte N: what" */
+GY_INT int gy_json_fail(struct gy_json *json, const char *what); /* GY_E_FORMAT at this byte */
 
 /* Length of the UTF-8 sequence at `at`, 1 to 4; 0: none (overlong, surrogate, too large, cut). */
 GY_INT int gy_utf8_length(const unsigned char *at, const unsigned char *end);

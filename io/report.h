@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* report.h: the files of a run for people: TensorBoard events, metric rows as CSV, curves and a
- * confusion matrix as SVG. */
+ * confusion matrix as SVG. engine/train/train_files.c and evaluate.c call it. */
 #ifndef GY_REPORT_H
 #define GY_REPORT_H
 #include "engine/base/file.h"
@@ -8,8 +8,8 @@
 
 /* TensorBoard: TFRecord framing (length, masked CRC-32C) around Event messages with one
  * simple_value each. The folder gets a new file "events.out.tfevents.<seconds>.<host>". Each event
- * is appended and flushed, since a run may be killed; readers accept a cut last record. Errors:
- * GY_E_IO; GY_E_ARG for a tag of more than 400 bytes. */
+ * is one write at the file's end, since a run may be killed; readers accept a cut last record.
+ * Errors: GY_E_IO; GY_E_ARG for a tag of more than 400 bytes. */
 struct gy_events;
 GY_INT int gy_events_open(struct gy_events **out, const struct gy_alloc *alloc, const char *folder,
                           struct gy_error *err);
@@ -29,7 +29,7 @@ GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const 
                        int64_t keep_step, struct gy_error *err);
 /* The step of the last row that was kept, or -1. */
 GY_INT int64_t gy_csv_last(const struct gy_csv *csv);
-/* Appends a row and flushes it. */
+/* Appends a row in one write. GY_E_BUG: it has more than 1022 bytes. */
 GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...) GY_PRINTF(3, 4);
 /* NULL is fine. It is closed also after an error. */
 GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err);
@@ -44,8 +44,8 @@ struct gy_series {
 };
 GY_INT int gy_svg_curve(const char *path, const char *title, const char *x_label, const char *left_label,
                         const char *right_label, const struct gy_series *series, int count, struct gy_error *err);
-/* counts [classes][classes], row: truth, column: prediction. names may be NULL. At most 64 classes
- * are labelled. */
+/* counts [classes][classes], row: truth, column: prediction. names may be NULL: numbers. With more
+ * than 64 classes there are no labels. GY_E_ARG: more than 16384 classes. */
 GY_INT int gy_svg_confusion(const char *path, const char *title, const int64_t *counts, int32_t classes,
                             const char *const *names, struct gy_error *err);
 

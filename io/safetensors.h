@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* safetensors.h: reads and writes named tensors in one file: 8 bytes of header length, a JSON
  * header, raw little-endian data. The reader first checks every name, type, shape and offset of the
- * header against the file: no gap, no overlap, no byte outside. Checkpoints and weights use it.
- * Format: https://huggingface.co/docs/safetensors */
+ * header against the file: no gap, no overlap, no byte outside. Checkpoints of nets (engine/run,
+ * engine/train) and of linear models use it. Format: https://huggingface.co/docs/safetensors */
 #ifndef GY_SAFETENSORS_H
 #define GY_SAFETENSORS_H
 #include "engine/base/file.h"

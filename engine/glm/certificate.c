@@ -3,20 +3,20 @@
  * side over each view. Pieces of CERT_ROWS rows have their losses and conjugates summed in double.
  * Strips, fixed shares of a view's rows, each add coefficient x to a vector of their own, in the
  * order of the rows. Pieces and strips are cut by the shape of the data alone and added in their
- * order. So bits are the same for any number of threads. D is of the vector that the dual variables
- * give. From it w has drifted by the roundings of a whole run. So D bounds P from below whatever w
- * is.
+ * order. So bits are the same for any number of threads. D is computed from the vector that the
+ * dual variables give, not from w, which has drifted by the roundings of a whole run. So D bounds P
+ * from below whatever w is. Solvers call gy_glm_certify.
  *
- * The logarithms of the logistic loss are taken of products, of 1 + exp(-|m|) <= 2 over up to
- * CERT_LOGS rows at a time. What is kept is a product less 1: the sum of many tiny losses is as
- * near, relative to itself, as that of large ones. */
+ * The logistic loss takes one logarithm of a product of up to CERT_LOGS factors 1 + exp(-|m|), each
+ * at most 2. The product less 1 is kept. So the sum of many tiny losses has as small a relative
+ * error as that of large ones. */
 #include "kernels/cpu/sparse.h"
 #include "engine/glm/exact_sums.h"
 
-#define CERT_ROWS 2048
-#define CERT_ROWS_SHARED 128
+#define CERT_ROWS 2048       /* of a piece */
+#define CERT_ROWS_SHARED 128 /* of a view, from which on threads share it */
 #define CERT_LOGS 512
-#define CERT_STRIPS 8
+#define CERT_STRIPS 8        /* at most */
 #define CERT_FEATURES 4096 /* of a tile that adds strips */
 
 struct cert_piece {

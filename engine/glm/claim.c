@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks what a model says of itself, without anything of its training. The referee takes the
- * file's weights, and the bound that their own slopes prove. Where that is less than the file says,
- * and no proof of the contrary either, the problem is solved once more, for a better bound. */
+/* Checks what a model says of itself, without anything of its training: gyre_glm_verify, which
+ * tools/cmd_glm_verify.c calls. The referee takes the file's weights, and the bound that their own
+ * slopes prove. Where that is less than the file says, and does not disprove it, the problem is
+ * solved once more, for a better bound. */
 #include "engine/base/public.h"
 #include "engine/glm/glm_model.h"
 #include "engine/glm/referee.h"
 
-#define CLAIM_LEAST 1e-12 /* gap that a solution of our own is asked for */
-/* An objective or a bound may be above ours by this part of it: other sums round otherwise. */
+#define CLAIM_LEAST 1e-12 /* least gap that a solution of our own is asked for */
+/* The file's objective or bound may be above ours by this part of the objective: sums round. */
 #define CLAIM_NEAR 1e-9
 
 GYRE_API void gyre_glm_verify_default(struct gyre_glm_verify_config *config)
@@ -87,7 +88,8 @@ static int glm_verify_solve(struct glm_verify *v, const char *solver, double gap
     return status == GYRE_OK ? GY_OK : GY_FAIL(err, error.status, "%s", error.text);
 }
 
-/* Ours has the same classes, or it says nothing of theirs. */
+/* Part k of our own solution. NULL: there is none, or it has other models or more features, and
+ * says nothing of the file's. */
 static const struct gyre_glm_part *glm_verify_own(const struct glm_verify *v, int k)
 {
     const struct gyre_glm *const own = v->own;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks sum floats. A few doubles travel as their bits, sixteen in a float, in a place of their
- * rank's own, zeros elsewhere. So nothing is rounded or out of range, and every rank adds them in
- * the order of ranks. A long vector is brought to whole multiples of 2^-46 of its largest
- * magnitude, in three digits of 16 bits. Sums of such digits over up to 256 ranks are exact in
- * float, in any order. */
+/* Ranks can sum floats alone. A few doubles travel as their bits, sixteen in a float. Each rank
+ * writes them to a place of its own, and zeros to the others'. So nothing is rounded or out of
+ * range, and every rank adds them in the order of ranks. A long vector is brought to whole
+ * multiples of 2^-46 of its largest magnitude, in three digits of 16 bits. Sums of such digits over
+ * up to 256 ranks are exact in float, in any order. */
 #include "engine/glm/exact_sums.h"
 #include "engine/job/peers.h"
 

@@ -5,14 +5,14 @@
 #include "engine/glm/glm_stream.h"
 
 #define FEED_MANY 8192    /* features; the weights of fewer lie in the nearest cache in any order */
-/* entries for each feature, from which on counting them by another thread pays */
+/* entries of each feature, on average, that one more thread must have to count */
 #define FEED_COUNTED 4
 /* of counts, the largest first; all larger counts share one bucket */
 #define FEED_BUCKETS 4096
 
 struct feed_view {
     struct gy_rows rows;
-    struct gy_blocks_room room; /* in memory */
+    struct gy_blocks_room room; /* lies in `memory` */
     struct gy_large memory;
     int64_t block;
     int32_t from, to;   /* rows of the block */
@@ -167,7 +167,7 @@ GY_INT int gy_glm_feed_resident(struct gy_glm_feed **out, const struct gy_blocks
 
 struct feed_order {
     struct feed_resident *f;
-    uint32_t *count;  /* [shares][features]; then the first share's are places */
+    uint32_t *count;  /* [shares][features]; in the end the first share's are features' places */
     int64_t shares;
     uint32_t features;
 };

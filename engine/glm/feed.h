@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* feed.h: rows of a block file in memory, for solvers. */
+/* feed.h: a feed whose rows stay in memory, for solvers; glm_stream.h is the one for more rows.
+ * glm_train.c opens it, and glm_train_solve.c opens it anew after another order of features. */
 #ifndef GY_GLM_FEED_H
 #define GY_GLM_FEED_H
 #include "io/rows/blocks.h"
 #include "engine/glm/glm.h"
 
-/* Unpacks part `part` of `parts` by all threads of the pool. Parts are consecutive rows, about
- * equally many. A view is a block, or its rows in the part. normalize: every row gets a scale of 1
- * / |x|, rows of zeros 1. blocks stays open as long as the feed. */
+/* Unpacks part `part` of `parts` of the blocks by all threads of the pool. Parts are consecutive
+ * rows, about equally many. A view is a block, or its rows in the part. normalize: every row gets a
+ * scale of 1 / |x|, rows of zeros 1. blocks stays open as long as the feed. */
 GY_INT int gy_glm_feed_resident(struct gy_glm_feed **out, const struct gy_blocks *blocks, int part, int parts, int normalize,
                                 const struct gy_alloc *alloc, struct gy_pool *pool, struct gy_error *err);
 /* From now on ids are places of features, ordered by how often the features occur in the feed.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* glm.h: generalised linear models. One problem,
+/* glm.h: generalised linear models: the problem, the feed of its rows, and what every solver takes
+ * and leaves. The files of engine/glm/ that train include it. The problem is
  *
  *     min over w:  sum over rows i of c_i loss(y_i, x_i . w)  +  l2 / 2 |w|^2  +  l1 |w|_1
  *
- * (SUMS of losses, as Snap ML and liblinear have it),
- *
- * a feed that hands out its rows pass after pass, and solvers, one a file. All solvers take the
- * same run and leave the same certificate: the objective P(w) and a lower bound of the optimum.
- * Their difference, the duality gap, bounds how far w is from the best. */
+ * with SUMS of losses, as Snap ML and liblinear have it. A feed hands out its rows pass after pass.
+ * A solver (solver.c lists them) takes a run and leaves weights with a certificate: the objective
+ * P(w) and a lower bound of the optimum. Their difference, the duality gap, bounds how far w is
+ * from the best. A new loss is a row of kernels/glm_loss.h. */
 #ifndef GY_GLM_H
 #define GY_GLM_H
 #include "io/rows/rows.h"
@@ -101,8 +101,8 @@ GY_INT const char *gy_glm_why_name(enum gy_glm_why why); /* NULL: it goes on. st
 /* When to stop: the first that holds. */
 struct gy_glm_stop {
     double gap;        /* relative gap (P - D) / P; 0: no */
-    /* P at or below this; 0: no (for comparisons: without a gap too, coordinate ascent then looks
-     * at P alone, and dual is -INFINITY) */
+    /* P at or below this; 0: no. Where no gap is asked for, coordinate ascent may then compute P
+     * alone, and dual is -INFINITY */
     double target;
     /* relative improvement of the mean validation loss in three checks below this; 0: no */
     double validation;
@@ -128,8 +128,7 @@ struct gy_glm_run {
     /* [features + (bias != 0)] of the caller: weights whose slopes are the dual variables of the
      * best bound, or NULL */
     float *point;
-    /* 1: the solver has left them there (those without dual variables of their own: newton, l1); 0:
-     * they are w's own */
+    /* 1: the solver has left them there, as l1.c does; 0: the slopes at w prove the bound */
     int has_point;
     int first_epoch;           /* epochs done before, by a run that was interrupted; 0 */
     /* Mean loss on other rows with the present w, for stop.validation; NULL: none. */
@@ -157,19 +156,21 @@ GY_INT const struct gy_glm_solver *gy_glm_sdca(void);
 GY_INT const struct gy_glm_solver *gy_glm_newton(void);
 /* l1.c: proximal Newton, coordinate descent on active columns */
 GY_INT const struct gy_glm_solver *gy_glm_l1(void);
-/* The solver of that name. NULL: the one expected to be fastest for this problem, of those whose
- * bit is not set in *tried; sets it (tried NULL: of all). NULL with a sentence when none fits. */
+/* The solver of that name; name NULL: the one expected to be fastest for this problem. Solvers
+ * whose bit is set in *tried are left out; the bit of the chosen one is set. tried NULL: none is
+ * left out. Returns NULL with a sentence when none fits. */
 GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, uint32_t *tried,
                                                  struct gy_error *err);
 
 /* (P - D) / P; 0 where both are 0; NAN: P is below 0, or no number. certificate.c */
 GY_INT double gy_glm_relative_gap(double objective, double bound);
-/* P(w) exactly, in double, and with dual variables D: one pass over the feed, all ranks together.
- * dual NULL: primal alone. certificate.c */
+/* P(w), and D of the dual variables, with sums in double: one pass over the feed. Collective. D is
+ * -INFINITY where dual is NULL, a variable is outside its domain, l2 is 0 or the bias is free.
+ * certificate.c */
 GY_INT int gy_glm_certify(struct gy_glm_run *run, const float *w, const float *dual, struct gy_glm_certificate *out, struct gy_error *err);
 
-/* Sum of a row's features times w, in float with four partial sums at least; without the bias.
- * kernels chosen at run time. */
+/* x_i . w without the bias, in float with four partial sums at least. The kernel is chosen at run
+ * time. certificate.c */
 GY_INT float gy_glm_dot(const struct gy_rows *rows, int32_t i, const float *w);
 
 #endif

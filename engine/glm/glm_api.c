@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls on linear models and their rows, without training: defaults, files, scores,
- * conversion. */
+/* Public calls on linear models and their rows: defaults, files of models, prediction, conversion
+ * of rows. tools/cmd_glm.c and cmd_glm_data.c call them. Training is in glm_train.c, verification
+ * in claim.c; glm_model.c answers questions about a model and closes it. */
 #include "io/rows/convert.h"
 #include "engine/base/public.h"
 #include "engine/glm/glm_model.h"

@@ -17,7 +17,7 @@ static int glmk_path(char own[4096], const char *path, int rank, struct gy_error
     return bytes < 0 || bytes >= 4096 ? GY_FAIL(err, GY_E_ARG, "the checkpoint's path is longer than 4080 bytes") : GY_OK;
 }
 
-/* A status of one rank is one of all. */
+/* A failure of one rank becomes one of all. Collective. */
 static int glmk_together(struct gyre_job *job, int status, const char *path, struct gy_error *err)
 {
     int failed = 0;
@@ -148,7 +148,7 @@ static int glmk_take(const struct gy_st_file *file, const char *path, const char
     return GY_OK;
 }
 
-/* Of another rank's file: its epoch, and what lies in it of this rank's rows. */
+/* Of the file that `rank` wrote: its epoch, what lies in it of this rank's rows, and rank 0's w. */
 static int glmk_part(struct gy_glm_keep *k, const struct gy_st_file *file, const char *path, int rank, int ranks, struct gy_error *err)
 {
     uint64_t epoch;

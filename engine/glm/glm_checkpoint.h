@@ -2,9 +2,9 @@
 /* glm_checkpoint.h: a linear training that goes on after it was interrupted; glm_train_checkpoint.c
  * calls it between epochs. One safetensors file holds the weights, the dual variables where the
  * solver has them, the epoch, and what the run was: data set, seed, settings. Of several ranks each
- * rank r writes its rows' dual variables into "path.r", and then the first writes `path`. So where
- * `path` is, the others are, of its epoch or of a later one. Another number of ranks can go on, for
- * every choice of feasible dual variables has a bound. */
+ * rank r above 0 writes its rows' dual variables into "path.r"; then rank 0 writes `path`, with its
+ * own. So where `path` is, the others are, of its epoch or of a later one. Another number of ranks
+ * can go on, for every choice of feasible dual variables has a bound. */
 #ifndef GY_GLM_CHECKPOINT_H
 #define GY_GLM_CHECKPOINT_H
 #include "engine/base/mem.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_model.h: a trained linear model, the rows that come to it, and what its scores are worth.
- * Rows come from a source, in slices of bounded size that all threads score. */
+/* glm_model.h: a linear model, the rows that come to it, and what its scores are worth. Rows come
+ * from a source, in slices of bounded size that all threads score. The files of models, of training
+ * and of verification include it, and those of tools/lab/ that make or look at models. */
 #ifndef GY_GLM_MODEL_H
 #define GY_GLM_MODEL_H
 #include "io/rows/blocks.h"
@@ -21,28 +22,28 @@ struct gyre_glm {
 GY_INT int gy_glm_model_take(struct gyre_glm **out, const struct gyre_glm_info *info, const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT int32_t gy_glm_model_class(const struct gyre_glm *model, float label); /* its index, or -1 */
 GY_INT const char *gy_glm_loss_name(int loss);
-/* The word as one that lives as long as the program, or NULL: why a model ended. Of two, the later
- * in this order says more: "gap", "target", "validation", "epochs", "time", "rounding", "stalled",
- * "stopped". */
+/* Why a model's training ended. gy_glm_why: the same word as a constant; NULL: it is none.
+ * gy_glm_worse: of two words the later one in this order: "gap", "target", "validation", "epochs",
+ * "time", "rounding", "stalled", "stopped". */
 GY_INT const char *gy_glm_why(const char *word);
 GY_INT const char *gy_glm_worse(const char *a, const char *b); /* either may be NULL */
 /* What part k is the answer to. Against the rest, the class has its own weight and the others 1, as
  * in liblinear. Of a softmax: penalties and bias alone. */
 GY_INT struct gy_glm_problem gy_glm_model_problem(const struct gyre_glm *model, int k);
 static inline int gy_glm_model_is_whole(const struct gyre_glm *model) { return model->info.softmax && model->info.models > 1; }
-/* Score of rows [from, from + count) with a weight vector, in [0, count) of out with a stride. Ids
- * from features on count nothing; normalize: the row is scaled to length 1 where rows->scale does
- * not do it. */
+/* What scores rows: `models` vectors of weights. Ids from `features` on count nothing. normalize: a
+ * row is scaled to length 1 where rows->scale does not do it. */
 struct gy_glm_scorer {
-    const float *w;
-    int64_t width;   /* of w */
+    const float *w;  /* [models][width] */
+    int64_t width;
     uint32_t features;
     double bias;
     int normalize, models;
 };
 GY_INT struct gy_glm_scorer gy_glm_model_scorer(const struct gyre_glm *model);
+/* Scores of rows [from, from + count): out [count][models]. */
 GY_INT void gy_glm_score(const struct gy_glm_scorer *scorer, const struct gy_rows *rows, int32_t from, int32_t count, float *out);
-/* Index of the class that scores decide for. */
+/* Index of the class that the scores of one row decide for. */
 GY_INT int32_t gy_glm_decide(const struct gyre_glm *model, const float *score);
 /* Probabilities of classes from the scores of one row: 1, or 0: the model gives none. */
 GY_INT int gy_glm_probability(const struct gyre_glm *model, const float *score, float *out);
@@ -77,8 +78,8 @@ GY_INT void gy_glm_source_close(struct gy_glm_source *source); /* NULL is fine *
 /* The next rows, valid until the call after; count 0 ends a pass. */
 GY_INT int gy_glm_source_next(struct gy_glm_source *source, struct gy_rows *rows, struct gy_error *err);
 GY_INT int gy_glm_is_blocks(const char *path); /* by its first bytes; 0: a text, or nothing */
-/* Rows of a source, those of one fold or those of the others, as a source in memory. Folds are
- * dealt by counted numbers. */
+/* A source in memory with the rows of one fold; others 1: with the rows of all other folds. A row's
+ * fold follows from the seed and the row's number alone. */
 struct gy_glm_fold {
     uint64_t seed;
     int number, folds, others;
@@ -92,7 +93,8 @@ struct gy_glm_slice {
     int32_t from, count;
     const float *score; /* [count][scorer.models] */
 };
-/* All rows of the source, once. */
+/* Scores all rows of the source once, in their order, and hands each slice to take, whose status
+ * other than GY_OK ends it. */
 GY_INT int gy_glm_source_score(struct gy_glm_source *source, const struct gy_glm_scorer *scorer, struct gy_pool *pool,
                                int (*take)(void *user, const struct gy_glm_slice *slice, struct gy_error *err), void *user, struct gy_error *err);
 
@@ -110,7 +112,8 @@ GY_INT void gy_glm_meter_close(struct gy_glm_meter *meter); /* NULL is fine */
 
 /* ---- glm_api.c ---- */
 
-/* Copies what the caller gave over the defaults and checks it. in NULL: the defaults. */
+/* Copies what the caller gave over the defaults and checks it. in NULL is GY_E_ARG. name: of the
+ * rows, for the sentence. */
 GY_INT int gy_glm_data_take(struct gyre_glm_data *out, const struct gyre_glm_data *in, const char *name, struct gy_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A model for other programs: ONNX, domain ai.onnx.ml, LinearClassifier or LinearRegressor over
- * dense float rows [N][features]. The file is protocol buffers. What is needed of them is a number
- * of variable length, a field, and messages inside each other, written from the inside. */
+ * dense float rows [N][features]. glm_api.c calls it for a path that ends in .onnx. The file is
+ * protocol buffers. What is needed of them is a number of variable length, a field, and messages
+ * inside each other, written from the inside. */
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/glm/glm_model.h"

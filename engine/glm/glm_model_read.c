@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Model texts, read strictly: liblinear's lines in any order up to the weights, then Gyre's own, if
  * there are any. Every sentence names file and line. Weights of classes are put into the rising
- * order of the labels. */
+ * order of the labels. glm_api.c and tools/lab/glm_inspect.c call it. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "engine/base/text.h"
@@ -150,7 +150,8 @@ static int glm_read_head_line(struct glm_read *r, int *bit)
     return GY_OK;
 }
 
-/* labels of one class, of NaN, twice: the model would not know what to say. */
+/* All lines but label must be there, and as many labels as classes, each once. Without labels a
+ * loss for numbers is a regression. Of more than 1024 labels repeats are not looked for. */
 static int glm_read_check_head(struct glm_read *r)
 {
     const int need = GLM_READ_SOLVER | GLM_READ_CLASS | GLM_READ_FEATURE | GLM_READ_BIAS;

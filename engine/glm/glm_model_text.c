@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A model as text. What liblinear reads comes first: its program 'predict' takes the file as one of
  * its own. It stops behind the last weight. There begin the lines that only Gyre reads: the loss,
- * the penalties, how rows were hashed and normalised, and how far from the optimum each part is. */
+ * the penalties, how rows were hashed and normalised, and how far from the optimum each part is.
+ * glm_api.c and tools/lab/glm_generate.c call it; glm_model_read.c reads it. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "engine/base/text.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows are numbered pass after pass without end: number n is window n mod windows, and lies in
- * room n mod rooms. The thread that reads may be so far ahead of the solver as there are rooms. It
- * goes on with the next pass while the solver ends this one. All that both touch (filled, released,
- * status, events) changes under the mutex. A room belongs to the thread from released to filled,
- * and else to the solver.
+/* The feed of glm_stream.h. Windows are numbered pass after pass without end: number n is window n
+ * mod windows, and lies in room n mod rooms. The thread that reads may be ahead of the solver by as
+ * many windows as there are rooms. It goes on with the next pass while the solver ends this one.
+ * All that both touch (filled, released, status, events) changes under the mutex. A room belongs to
+ * the thread from released to filled, and else to the solver.
  *
  * Windows that are read faster than two threads meet have no thread: the solver reads each when it
  * wants it. */
@@ -49,7 +49,7 @@ struct glms_stream {
     struct gy_blocks_room scratch; /* one block as it is unpacked */
     struct gy_glm_stream_event *event; /* [GLMS_EVENTS], by number */
     int64_t at, taken;           /* of the solver: next window of this pass, number of the next */
-    int64_t left;                /* when next was left with a window; 0: it is not trained on */
+    int64_t left;                /* clock when next handed out a window; 0: none is trained on */
     pthread_t thread;
     int started;
     pthread_mutex_t mutex;
@@ -149,8 +149,9 @@ static size_t glms_total(struct glms_stream *s, size_t *largest)
     return all;
 }
 
-/* Chooses the number and size of rooms. One room takes each window where all windows fit; else
- * there are three rooms, or two where a block is large. Windows are then made about equal. */
+/* Chooses the number and size of rooms. Where all rows fit, each block is a window with a room of
+ * its own. Else there are three rooms, or two where a block is large, and windows are about
+ * equal. */
 static int glms_plan(struct glms_stream *s, struct gy_error *err)
 {
     size_t largest, aim = SIZE_MAX;

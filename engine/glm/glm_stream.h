@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_stream.h: rows of a block file that need not fit into memory. A thread reads ahead while the
- * solver trains on the window before. It takes the next blocks of this rank's part, checks and
- * unpacks them, and joins them to one window. Rooms are few and taken when the feed is opened.
- * Windows come in the order of rows, or, shuffled, in a new one every pass: which of them trains
- * last matters less and less then. Windows of a few KiB are read when they are wanted, without that
- * thread.
+/* glm_stream.h: a feed of rows that need not fit into memory; glm_train.c opens it. A thread reads
+ * ahead while the solver trains on the window before. It takes the next blocks of this rank's part,
+ * checks and unpacks them, and joins them to one window. Rooms for windows are few and taken when
+ * the feed is opened. Windows come in the order of rows. Shuffled, they come in a new order in
+ * every pass, so that no window always trains last. Windows of at most 32 KiB are read when they
+ * are wanted, without that thread.
  *
- * Rows are dealt by number: a rank has one contiguous piece, as long as the others' to one row. A
- * block on a border is read by both neighbours. Where all of them fit, rows are resident: every
- * window is read once and views stay valid (feed.h does that by all threads). */
+ * Rows are dealt by number: each rank has one contiguous piece, and their lengths differ by one row
+ * at most. A block on a border is read by both neighbours. Where all windows fit, rows are
+ * resident: every window is read once and views stay valid (feed.h does that by all threads). */
 #ifndef GY_GLM_STREAM_H
 #define GY_GLM_STREAM_H
 #include "io/rows/blocks.h"
@@ -34,7 +34,7 @@ struct gy_glm_stream_counts {
     size_t memory;   /* bytes of rooms */
 };
 
-/* A window's life: read into its room, then trained on. gy_clock_ns; 0: not yet. */
+/* A window's life: read into its room, then trained on. Times: gy_clock_ns; 0: not yet. */
 struct gy_glm_stream_event {
     int64_t number;         /* of all windows that were handed out, from 0 */
     int64_t window, pass;
@@ -45,13 +45,14 @@ struct gy_glm_stream_event {
 
 /* A feed over part `part` of `parts`, in at most memory_limit bytes; 0: no limit, all windows stay.
  * normalize: rows get the scale 1 / |x|. blocks outlives the feed. GY_E_NOMEM: the limit is below
- * two windows of one block each; the sentence says how much is needed. Errors of reading, such as
- * GY_E_HASH, come from next. */
+ * two windows of one block each and the room to unpack one; the sentence says how much is needed.
+ * Errors of reading, such as GY_E_HASH, come from next. */
 GY_INT int gy_glm_feed_stream(struct gy_glm_feed **out, const struct gy_blocks *blocks, int part, int parts, int normalize, size_t memory_limit,
                               const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_glm_feed_stream_close(struct gy_glm_feed *feed); /* NULL is fine; not during next */
 GY_INT void gy_glm_feed_stream_counts(const struct gy_glm_feed *feed, struct gy_glm_stream_counts *counts);
-/* 1: event `index` of those that are kept, the oldest first; 0: there are no more. */
+/* 1: event `index` of those that are kept, the last 2048 at most, the oldest first; 0: there are no
+ * more. */
 GY_INT int gy_glm_feed_stream_event(const struct gy_glm_feed *feed, int64_t index, struct gy_glm_stream_event *event);
 
 /* Writes when each window was read and trained on. A path that ends in .svg gets two rows of bars;

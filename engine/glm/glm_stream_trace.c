@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* When windows were read and when they were trained on, for Chrome's trace viewer or as a drawing
- * of two rows. A bar above and the bar of the same colour below are one window. Where the lower row
- * has no gaps, reading costs nothing. Numbers are printed as integers, whatever the locale. */
+ * of two rows. glm_train.c writes it at the end of a training with a trace. A bar above and the bar
+ * of the same colour below are one window. Where the lower row has no gaps, reading costs nothing.
+ * Numbers are printed as integers, whatever the locale. */
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/glm/glm_stream.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Training a linear model, from rows to certificates. Opens rows, deals them to ranks, says what
- * labels mean, and gives one problem after the other to a solver. What a solver finds is kept as it
- * is; only the numbers of the certificate go with it. */
+/* Training a linear model: gyre_glm_train, which tools/cmd_glm.c and claim.c call. It checks the
+ * configuration, opens rows, deals them to ranks and says what labels mean. Then it gives one
+ * problem after the other to glm_train_solve.c. Cross-validation trains without a fold and counts
+ * on that fold. A new setting has its limits in glm_train_check. */
 #include "io/rows/blocks.h"
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
@@ -72,7 +73,8 @@ static int glm_train_check(const struct gyre_glm_config *c, struct gy_error *err
     return GY_OK;
 }
 
-/* What all ranks must have alike. */
+/* A checksum of what all ranks must have alike. Folder, resume, overwrite, trace and device must be
+ * alike, too, but are not compared. */
 static uint64_t glm_train_settings(const struct glm_train *t)
 {
     const struct gyre_glm_config *c = &t->c;
@@ -144,7 +146,8 @@ static size_t glm_train_memory(const struct glm_train *t)
     return machine.total < UINT64_MAX ? (size_t)((double)machine.total * 0.6) : 0;
 }
 
-/* Features that the machine has memory for; 0: any, as the caller gives the memory. */
+/* Features that the machine has memory for; 0: any number, also where the caller gives the
+ * memory. */
 static uint32_t glm_train_most(const struct glm_train *t)
 {
     struct gy_memory machine;
@@ -202,8 +205,8 @@ static double glm_train_bytes(const struct glm_train *t)
     return ((double)i->entries * entry + (double)i->rows * row) / gyre_job_ranks(t->c.job);
 }
 
-/* A pass that is shorter than a meeting of ranks, in a run without a common clock. A row counts 50
- * ns, an entry 1 ns; the limit is a tenth of a millisecond. */
+/* 1: each rank trains on all rows alone. A pass is then shorter than a sum over ranks, and nothing
+ * in the run needs them together. A row counts 50 ns, an entry 1 ns; the limit is 0.1 ms. */
 static int glm_train_is_small(const struct glm_train *t)
 {
     const struct gy_blocks_info *i = &t->source->info;

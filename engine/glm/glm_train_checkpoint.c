@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checkpoints of a linear training: a file a model, "glm-K.safetensors", written by the clock and
- * when the model is done. A run that is started again finds those that are done, and goes on with
- * the one that is not. */
+ * when the model is done. A run that is resumed finds those that are done, and goes on with the one
+ * that is not. The other glm_train*.c call it; glm_checkpoint.c has the file's form. */
 #include <errno.h>
 #include <unistd.h>
 

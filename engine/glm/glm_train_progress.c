@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a solver calls back while it trains: the test rows' mean loss, for its stopping rule, and
- * the caller's progress, with a checkpoint where due. */
+/* What a solver calls back while it trains, through struct gy_glm_run: the test rows' mean loss,
+ * for its stopping rule, and the caller's progress, with a checkpoint where due. */
 #include "engine/base/public.h"
 #include "engine/job/peers.h"
 #include "engine/glm/glm_model.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One model of a training: a solver gives an answer, the referee says what it is worth. A solver
- * that believed to have reached the gap goes on with a smaller one. Where it stands still far from
- * the gap, and the choice was left to us, another begins anew. The best answer is the model's, the
- * best bound is of them all. An answer whose objective is not finite is none. */
+/* One model of a training; glm_train.c calls gy_glm_train_one for each. A solver gives an answer,
+ * the referee says what it is worth. A solver that wrongly believed to have reached the gap goes on
+ * with a smaller one. Where it stands still far from the gap, and the caller named no solver,
+ * another one begins with zeros. The model gets the best answer, and the best bound of all answers.
+ * An answer whose objective is not finite does not count. */
 #include <float.h>
 
 #include "engine/base/clock.h"
@@ -15,22 +16,22 @@
 
 #define SOLVE_AGAIN 3        /* times that a solver goes on with a smaller gap */
 #define SOLVE_LEAST_GAP 1e-13 /* some hundred units of a double */
-#define SOLVE_LENGTHEN 8     /* units of a float that weights are lengthened by, at most */
-#define SOLVE_NO_TIME 1e-9   /* seconds */
-/* A gap above this many times the rounding errors is not due to them. */
+#define SOLVE_LENGTHEN 8     /* most that weights are lengthened by, in FLT_EPSILON */
+#define SOLVE_NO_TIME 1e-9   /* seconds that stand for none: 0 would be no limit */
+/* A gap of more than this many times the rounding errors is not due to them. */
 #define SOLVE_ROUNDING 64
 
 struct solve_best {
     struct gy_glm_verdict verdict; /* objective and bound may be of two answers */
-    enum gy_glm_why why;   /* what the solver said of its weights */
-    int there, is_last;    /* is_last: they are the run's */
-    float *w;              /* [all] else; NULL until another answer is sought */
-    int64_t all;
+    enum gy_glm_why why;   /* what the solver said of these weights */
+    int there, is_last;    /* there is an answer; is_last 1: its weights are in run.w */
+    float *w;              /* [all] its weights while run.w has others; NULL before that */
+    int64_t all;           /* weights of the model, or of all classes of a softmax */
 };
 
 /* ---- an answer ---- */
 
-/* These leave dual variables; of the others' weights the slopes are. */
+/* 1: the solver leaves dual variables. 0: the slopes of the losses at its weights are used. */
 static int solve_has_duals(const struct glm_train *t, const struct gy_glm_solver *solver)
 {
     return !t->classes && (solver == gy_glm_sdca() || gy_glm_has_kink(t->run.problem));
@@ -42,7 +43,7 @@ static int solve_take(struct glm_train *t, float **at, int64_t count, const char
     return *at ? GY_OK : GY_NOMEM(err, what, ((size_t)count + 1) * sizeof **at);
 }
 
-/* Room for what the solver proves by. */
+/* Room for the dual variables, or the weights, that will prove the solver's bound. */
 static int solve_take_proof(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
 {
     if (solve_has_duals(t, solver))
@@ -55,8 +56,8 @@ static int solve_take_proof(struct glm_train *t, const struct gy_glm_solver *sol
     return GY_OK;
 }
 
-/* Coordinate ascent with features in another order, where nobody sees the weights before the end.
- * feature: of each place. The bias comes last. */
+/* Coordinate ascent on features in the order of gy_glm_feed_order; feature: the one at each place.
+ * Weights get the model's order at the end, so nobody may look at them before. The bias is last. */
 static int solve_by_places(struct glm_train *t, const struct gy_glm_solver *solver, const uint32_t *feature, struct gy_error *err)
 {
     struct gy_glm_run *const run = &t->run;
@@ -77,7 +78,7 @@ static int solve_by_places(struct glm_train *t, const struct gy_glm_solver *solv
     return status;
 }
 
-/* The feed anew, with features as the model has them. */
+/* Opens the feed anew, so that ids are the model's features again. */
 static int solve_unplace(struct glm_train *t, struct gy_error *err)
 {
     gy_glm_feed_close(t->feed);
@@ -132,7 +133,7 @@ static int solve_has_gap(const struct glm_train *t, const struct gy_glm_verdict 
     return t->c.gap > 0 && gy_glm_relative_gap(v->objective, v->bound) <= t->c.gap;
 }
 
-/* Said by a solver that found no better step, or believed to be there. */
+/* 1: the solver ended because it found no better step, or believed to have reached the gap. */
 static int solve_is_still(enum gy_glm_why why) { return why == GY_GLM_GAP || why == GY_GLM_ROUNDING || why == GY_GLM_STALLED; }
 
 static enum gy_glm_why solve_why(const struct glm_train *t, const struct solve_best *best)
@@ -159,7 +160,7 @@ static void solve_keep(struct solve_best *best, const struct gy_glm_verdict *v, 
     best->there = 1;
 }
 
-/* The best weights to a place of their own, before the run's change; and back. */
+/* Keeps the best weights before run.w changes. solve_restore puts them back into run.w. */
 static int solve_save(struct glm_train *t, struct solve_best *best, struct gy_error *err)
 {
     GY_TRY(solve_take(t, &best->w, best->all, "the best weights", err));
@@ -179,26 +180,27 @@ static void solve_restore(const struct glm_train *t, const struct solve_best *be
 
 struct solve_course {
     const struct gy_glm_solver *solver;
-    uint32_t tried;        /* solvers */
-    int again, warm;       /* turns of this one; from where it was */
+    uint32_t tried;        /* bits of solvers, as gy_glm_choose sets them */
+    int again, warm;       /* times that this one went on; 1: from its weights, 0: from zeros */
     double gap;            /* that it is asked for */
-    int64_t began;
+    int64_t began;         /* clock, ns */
 };
 
-/* Never 0 where there is a limit: then there would be none. */
+/* 0: there is no limit. Where there is one, the result is above 0. */
 static double solve_seconds_left(const struct glm_train *t, const struct solve_course *course)
 {
     return t->c.seconds > 0 ? fmax(t->c.seconds - (double)(gy_clock_ns() - course->began) * 1e-9, SOLVE_NO_TIME) : 0;
 }
 
-/* On any rank. */
+/* *late 1: the time is up on some rank. Collective where there is a limit. */
 static int solve_is_late(const struct glm_train *t, const struct solve_course *course, int *late, struct gy_error *err)
 {
     *late = t->c.seconds > 0 && solve_seconds_left(t, course) <= SOLVE_NO_TIME;
     return t->c.seconds > 0 ? gy_peers_any(t->run.job, *late, late, err) : GY_OK;
 }
 
-/* It believes to be there, and goes on with as much smaller a gap as its answer's was too large. */
+/* 1: the solver, which believed to have reached the gap, goes on. It is asked for half the gap that
+ * it was asked for, less by as much as the proved gap is too large. */
 static int solve_is_further(const struct glm_train *t, struct solve_course *course, const struct gy_glm_verdict *v)
 {
     const double gap = gy_glm_relative_gap(v->objective, v->bound), next = 0.5 * course->gap * fmin(1, t->c.gap / gap);
@@ -210,6 +212,8 @@ static int solve_is_further(const struct glm_train *t, struct solve_course *cour
     return 1;
 }
 
+/* 1: another solver begins. Not for a softmax or a device, nor where the caller named the
+ * solver. */
 static int solve_is_other(const struct glm_train *t, struct solve_course *course)
 {
     struct gy_error none = { 0 };
@@ -249,7 +253,7 @@ static int solve_prepare(struct glm_train *t, const struct solve_course *course,
 }
 
 /* The turn ended with status and without an answer. Another solver must give one, or the best
- * answer so far stands. The dual variables of the failed turn are reset. */
+ * answer so far stands. Where there is one, the failed turn's dual variables become 0. */
 static int solve_without(struct glm_train *t, struct solve_course *course, struct solve_best *best, int status, int *more, struct gy_error *err)
 {
     int late = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_train_state.h: a training in progress, which the files of glm_train share. */
+/* glm_train_state.h: a training in progress, for glm_train.c (the whole), glm_train_solve.c (one
+ * model), glm_train_progress.c (callbacks) and glm_train_checkpoint.c. */
 #ifndef GY_GLM_TRAIN_STATE_H
 #define GY_GLM_TRAIN_STATE_H
 #include "engine/base/file.h"
@@ -24,31 +25,32 @@ struct glm_train {
     float *point;            /* [width + 1]; NULL: no solver needed it yet */
     const struct gy_glm_classes *classes; /* while all are trained as one softmax; else NULL */
     struct gy_glm_run run;   /* of model number `at` */
-    int at, run_epoch, seen; /* seen: it has a certificate */
+    int at, run_epoch, seen; /* run_epoch: its epochs so far; seen: it has had a certificate */
     const char *solver;
     struct gy_error progress_error; /* of a callback */
     struct gy_lock lock;     /* of the folder; of the first rank */
     int64_t kept;            /* clock of the last checkpoint */
 };
 
+/* 1: the CPU trains, by the solvers of solver.c; 0: a device does (solve/glm_device.c). */
 static inline int gy_glm_train_is_own(const struct glm_train *t) { return !t->c.device || strcmp(t->c.device, "cpu") == 0; }
 
 /* glm_train_progress.c: what a solver calls; user is the training. */
 GY_INT int gy_glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err);
 GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p);
 
-/* glm_train_solve.c: model k, or all classes' as one softmax, to its claim. */
+/* glm_train_solve.c: trains model k, or all classes as one softmax, and sets what it claims. */
 GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err);
 
 /* glm_train_checkpoint.c: checkpoints, one file for each model in config.folder. Without a folder
- * nothing happens. */
-/* Makes sure that the folder exists and holds no other run. */
+ * the first three do nothing, and keep is not called. */
+/* Makes sure that the folder exists and holds no other run. Locks it on the first rank. */
 GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err);
-/* Resumes model t->at into t->run. */
+/* Resumes model t->at into t->run, where config.resume asks for it and there is a checkpoint. */
 GY_INT int gy_glm_train_resume(struct glm_train *t, struct gy_error *err);
 /* This rank is the first, and it is time for a checkpoint. */
 GY_INT int gy_glm_train_due(const struct glm_train *t);
-/* All ranks call it together. */
+/* Writes the checkpoint of model t->at. Collective. */
 GY_INT int gy_glm_train_keep(struct glm_train *t, struct gy_error *err);
 
 #endif

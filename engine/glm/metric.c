@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What scores are worth, counted while they stream by: sums of losses and hits, and the moments of
- * a regression. For the area under the ROC curve the scores are kept, 8 bytes a row, and sorted at
- * the end. Above METER_SCORES rows they are counted in bins of equal width instead. Then rows of
- * one bin are in unknown order, and half of their pairs is how far the area can be off. */
+ * a regression. Prediction (glm_api.c) and the tests of a training (glm_train.c) use it. For the
+ * area under the ROC curve the scores are kept, 8 bytes a row, and sorted at the end. Above
+ * METER_SCORES rows they are counted in bins of equal width instead. Then rows of one bin are in
+ * unknown order, and half of their pairs is how far the area can be off. */
 #include "engine/glm/glm_model.h"
 
 #define METER_SCORES ((size_t)1 << 23)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every decision (when to sum, how much to damp) is made of numbers that all ranks have alike, bit
- * for bit: of sums over them. */
+/* Every decision (when to sum, how much to damp) follows from sums over ranks, which all ranks have
+ * alike, bit for bit. */
 #include "engine/glm/rank_sums.h"
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* rank_sums.h: ranks that train one linear model together, each on its own rows: nested CoCoA (Ma
- * et al., "Adding vs. averaging in distributed primal-dual optimization", 2015). A leaf (a thread,
- * a block of a GPU) of level 2 inside a rank, level 1, sees
+/* rank_sums.h: ranks that train one linear model together, each on its own rows, for coordinate
+ * ascent on CPUs (sdca*.c) and on devices (glm_device.c). It is nested CoCoA (Ma et al., "Adding
+ * vs. averaging in distributed primal-dual optimization", 2015). Level 1 is a rank, level 2 a leaf
+ * inside it: a thread, or a block of a GPU. A leaf sees
  *
  *     w + sigma1 u + sigma1 sigma2 u'          q = sigma1 sigma2 |x|^2 / l2
  *
@@ -37,8 +38,9 @@ struct gy_glm_levels {
 };
 
 /* Takes memory for vectors of `width` floats: base, and change, which lies where ranks sum without
- * a copy. inner: passes between two sums. 0: one on a single host; else it follows the measured
- * times of sums and passes, so runs do not repeat bit by bit. Collective. */
+ * a copy. inner: passes from one sum to the next. 0: one pass where all ranks are on one host; else
+ * inner follows the measured times of sums and passes, so runs do not repeat bit by bit. Close it
+ * after a failure, too. Collective. */
 GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job, const struct gy_alloc *alloc, int64_t width, int inner, struct gy_error *err);
 GY_INT void gy_glm_levels_close(struct gy_glm_levels *levels); /* safe on a zeroed struct */
 /* v is the w of all ranks from here on. Called at the start, and after w was made anew from the

@@ -4,11 +4,11 @@
  *     min P >= D(a) = sum over rows of conjugates(a_i)
  *                     - sum over j of max(|u_j| - l1, 0)^2 / (2 l2),   u = sum of pull_i x_i
  *
- * for any dual variables a in their domain. The domain asks for two things beside: without an l2 no
- * |u_j| above l1, so all of them are scaled down; and a weight that is not penalised wants u_j = 0
- * there, so that the sign that pulls more is scaled to what the other pulls (squared loss: after
- * every row has given its share of the excess; softmax: probabilities move towards one distribution
- * of all rows). Such a change needs a pass of its own.
+ * for any dual variables a in their domain. The domain asks for two more things. Without an l2 no
+ * |u_j| may be above l1, so all variables are scaled down. A weight that is not penalised wants u_j
+ * = 0. So the variables of the sign that pulls more are scaled to what the other sign pulls. With
+ * the squared loss every row has given its share of the excess before. With a softmax probabilities
+ * move towards one distribution of all rows. Each such change needs a pass of its own.
  *
  * A sum of n doubles is off by n u sum of |terms| at most, u = 2^-53 (Higham, "Accuracy and
  * Stability of Numerical Algorithms", 2002, section 4.2), a product of two floats by nothing. So
@@ -27,8 +27,8 @@
 #define REFEREE_STRIPS 8
 #define REFEREE_BATCH 8     /* blocks in memory */
 #define REFEREE_TILE 4096   /* weights that are summed on their own */
-#define REFEREE_TINY 1e-300 /* above all that is taken to be 0 */
-#define REFEREE_EXACT 65536 /* values over all ranks that are summed without rounding */
+#define REFEREE_TINY 1e-300 /* more than an underflow to 0 can lose */
+#define REFEREE_EXACT 65536 /* most values over all ranks that travel whole (exact_sums.h) */
 
 /* A sum: of values, of their magnitudes, of what the values are off by. */
 struct referee_sum {
@@ -95,12 +95,13 @@ static void referee_put(struct referee_sum *to, struct gy_near x)
     to->error += x.error;
 }
 
-/* What a sum of so many is off by; a little more than it, for the roundings of the magnitudes. */
+/* What a sum of `count` terms is off by, and a little more, for the roundings of the magnitudes. */
 static double referee_off(const struct referee_sum *sum, double count) { return 1.0001 * (sum->error + count * GY_REFEREE_UNIT * sum->size); }
 
 /* ---- a row ---- */
 
-/* 1 / |x| as a float where rows are to have length 1; what training and prediction do. */
+/* The factor of a row's entries: their common value, where there is one. Where rows are to have
+ * length 1, also 1 / |x|, rounded to float as in training and prediction. */
 static double referee_scale(const struct referee *r, const struct gy_rows *rows, int32_t i)
 {
     double sum = 0;

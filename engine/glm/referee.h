@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* referee.h: what a linear model may claim. Objective and bound are computed once more, from the
- * rows as their blocks have them, the weights that are written and the dual variables.
- * Nothing is taken from a solver but its answer. Both are on the safe side of every rounding. */
+ * rows as their blocks have them, the weights that are written and the dual variables. Nothing is
+ * taken from a solver but its answer. Both are on the safe side of every rounding.
+ * glm_train_solve.c calls it for each answer, claim.c for a model from a file. */
 #ifndef GY_GLM_REFEREE_H
 #define GY_GLM_REFEREE_H
 #include "io/rows/blocks.h"
@@ -26,13 +27,13 @@ struct gy_glm_answer {
 struct gy_glm_verdict {
     double objective; /* P(w) is not above this */
     double least;     /* nor below this */
-    double bound;     /* min P is not below this; -INFINITY: the answer does not say */
+    double bound;     /* min P is not below this; 0 or more: 0 bounds every P */
     double loss;      /* sum of losses alone, about */
     /* about the least gap that roundings allow: those of doubles here, and of w as floats */
     double rounding;
 };
-/* One pass over the rows, up to three where a weight is not penalised or l1 is above 0. Allocates a
- * vector of 24 bytes a weight for each of some threads, and room for some blocks. */
+/* One pass over the rows, up to four where a weight is not penalised or l1 is above 0. Allocates up
+ * to 8 vectors of 24 bytes a weight, and room for up to 8 blocks. Collective. */
 GY_INT int gy_glm_referee(const struct gy_glm_answer *answer, struct gy_glm_verdict *out, struct gy_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* referee_row.h: what one row adds to an objective and to a bound, each with how far it may be
- * off. */
+/* referee_row.h: what one row adds to an objective and to a bound, each with how far it may be off.
+ * referee.c alone calls it. It shares no formula with the solvers. */
 #ifndef GY_GLM_REFEREE_ROW_H
 #define GY_GLM_REFEREE_ROW_H
 #include "kernels/glm_loss.h"

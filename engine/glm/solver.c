@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of solvers, and the choice among those that fit, by the time that each is expected to
- * take. */
+ * take. glm_train_solve.c calls it; glm_device.c for the CPU. A new solver is a row of solver_list,
+ * with a function for its time. */
 #include "engine/glm/glm.h"
 
-#define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */
-#define SOLVER_ENTRIES 20.0 /* of a row, as ranks suppose */
+#define SOLVER_DENSE 1024  /* most features of which Newton's method keeps a matrix */
+#define SOLVER_ENTRIES 20.0 /* of a row, where ranks do not know each other's */
 #define SOLVER_HINGE 5.0   /* passes of a loss with a kink, over those of a smooth one */
-#define SOLVER_CURVATURE 2.0 /* that a kink counts for */
+#define SOLVER_CURVATURE 2.0 /* most that counts of a loss's curvature; a kink counts as this */
 /* Costs below this are equal. Then the first solver in the table wins: it gets further where
  * features differ much in size. */
 #define SOLVER_NOTHING 1e6
-/* passes of ascent over ranks for one alone, or many more: ranks damp each other */
+/* coordinate ascent's passes with several ranks, over those of one: ranks damp each other */
 #define SOLVER_RANKS 8.0
 
 /* Costs are nanoseconds on one core, about, as the steps were measured; ranks and threads divide

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows for a model, wherever they are: a block file is read a block at a time, everything else
- * becomes blocks in memory first. Slices are of a size that does not depend on the threads. */
+/* Rows for a model, wherever they are. A block file is read a block at a time. Text and the
+ * caller's arrays become blocks in memory first. io/rows/ turns text into blocks, so a new text
+ * format belongs there. glm_train*.c, glm_api.c, claim.c and tools/lab/glm_inspect.c call it.
+ * Scores are made in slices whose size does not depend on the number of threads. */
 #include "io/rows/blocks_write.h"
 #include "io/rows/convert.h"
 #include "engine/base/file.h"
@@ -11,7 +13,7 @@
 
 #define SOURCE_ROWS 65536
 #define SOURCE_TILE 1024    /* rows that a thread scores at a time */
-#define SOURCE_SCORES 262144 /* most scores of a slice, where a row does not have more */
+#define SOURCE_SCORES 262144 /* most scores of a slice, unless one row has more */
 #define SOURCE_STREAM_FOLD 0x676c6d66u
 
 GY_INT int gy_glm_is_blocks(const char *path)
@@ -21,7 +23,7 @@ GY_INT int gy_glm_is_blocks(const char *path)
 
 /* ---- the caller's arrays ---- */
 
-/* One block of rows [first, first + count). */
+/* Packs the rows as one block and gives it to the writer. *packed is used again for the next. */
 static int source_pack(struct gy_blocks_writer *writer, struct gy_blocks_packed **packed, const struct gy_rows *rows, const struct gy_alloc *alloc,
                        struct gy_error *err)
 {
@@ -29,6 +31,8 @@ static int source_pack(struct gy_blocks_writer *writer, struct gy_blocks_packed 
     return gy_blocks_put(writer, *packed, err);
 }
 
+/* Checks rows [first, first + count) of the arrays, and makes them a view. start: scratch for their
+ * offsets, [SOURCE_ROWS + 1]. */
 static int source_array_rows(const struct gyre_glm_data *d, int64_t first, int64_t count, uint32_t *start, struct gy_rows *rows, struct gy_error *err)
 {
     for (int64_t i = 0; i <= count; i++) {
@@ -190,7 +194,7 @@ GY_INT void gy_glm_source_close(struct gy_glm_source *s)
     gy_alloc_free(&alloc, s, sizeof *s);
 }
 
-/* For the block that is out. */
+/* Takes room for the largest block. The one that next handed out lies there. */
 static int source_block_room(struct gy_glm_source *s, struct gy_error *err)
 {
     s->room.bytes = gy_blocks_room_bytes(s->blocks, -1);
@@ -215,8 +219,7 @@ GY_INT int gy_glm_source_next(struct gy_glm_source *s, struct gy_rows *rows, str
 
 /* ---- folds ---- */
 
-/* The rows of `from` that belong to a fold, in the caller's arrays; all NULL: rows are only
- * counted. */
+/* The rows of one block that belong to a fold, in arrays that hold the largest block. */
 struct source_picked {
     uint32_t *start, *id;
     float *value, *label, *weight;

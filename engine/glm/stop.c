@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* When a run ends: the one rule that all solvers ask after an epoch. */
+/* When a run ends. Every solver asks gy_glm_ends after an epoch. The patience here is coordinate
+ * ascent's (sdca.c, glm_device.c). Solvers of second order judge their steps in newton_watch.c. */
 #include "engine/glm/stop.h"
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"
 #include <float.h>
 
-#define PATIENCE_EPOCHS 200    /* in which the difference must become less by PATIENCE_PART of it */
+#define PATIENCE_EPOCHS 200    /* in which the gap must shrink by PATIENCE_PART of itself */
 #define PATIENCE_PART 0.1
-/* times the pace so far at which the gap may shrink in the epochs that are left */
+/* the pace that is hoped for in the epochs that are left, over the pace so far */
 #define PATIENCE_SPURT 4.0
-/* of P: a gap that floats leave, of 24 bits in weights, dual variables and scores */
+/* a gap below this part of P may be due to floats: weights, dual variables and scores have 24
+ * bits */
 #define PATIENCE_ROUNDING 1e-6
 
 GY_INT const char *gy_glm_why_name(enum gy_glm_why why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* stop.h: whether passes still bring a run nearer to its goal. Certified points go up and down; the
- * least P and the largest D of all do not, and it is their difference that is watched. A loss on
- * validation rows is compared with that of three checks ago. */
+/* stop.h: when a run ends; all solvers ask after an epoch. Certified points go up and down. So
+ * patience watches the least P less the largest D of them all. A loss on validation rows is
+ * compared with that of three checks ago. */
 #ifndef GY_GLM_STOP_H
 #define GY_GLM_STOP_H
 #include "engine/glm/glm.h"
@@ -11,12 +11,13 @@ struct gy_glm_checks {
     double loss[3];
     int count;
 };
-/* Takes the next loss. 1: since three checks ago it has improved by a smaller part. */
+/* Takes the next loss. 1: three checks ago it was larger by less than `part` of what it was
+ * then. */
 GY_INT int gy_glm_is_flat(struct gy_glm_checks *checks, double loss, double part);
 
 struct gy_glm_patience {
-    double primal, dual; /* the least, and the largest */
-    /* their difference when it was last a tenth smaller, in epoch `gained` */
+    double primal, dual; /* the least P, the largest D */
+    /* least: their difference when it had last become a tenth smaller; gained: that epoch */
     double least;
     int gained;
 };
@@ -32,18 +33,18 @@ struct gy_glm_end {
     const struct gy_glm_certificate *at;     /* of the present point; NULL: none was made */
     const struct gy_glm_patience *patience;  /* noted up to here; NULL: not to be asked now */
     int epoch, left;                         /* done, and still allowed */
-    int flat, late;                          /* validation rests; a rank's time is up */
+    int flat, late;                          /* validation improves no more; a rank's time is up */
 };
 /* The first reason that holds: gap, target, validation, patience, epochs, time. Patience ends where
  * two hundred epochs have brought less than a tenth, and the remaining epochs cannot reach the gap
  * at four times that pace. It never ends where neither a gap nor a target was asked for. */
 GY_INT enum gy_glm_why gy_glm_ends(const struct gy_glm_stop *stop, const struct gy_glm_end *end);
-/* gap, target */
+/* The same, asking for gap and target alone. */
 GY_INT enum gy_glm_why gy_glm_reached(const struct gy_glm_stop *stop, const struct gy_glm_certificate *at);
 /* The loss of run->w on the validation rows, if there are any. *flat 1: it improves no more.
  * Collective. */
 GY_INT int gy_glm_validated(const struct gy_glm_run *run, struct gy_glm_checks *checks, int *flat, struct gy_error *err);
-/* Late on this rank. began: of the clock, ns. */
+/* 1: this rank's time is up. began: gy_clock_ns at the run's begin. */
 GY_INT int gy_glm_is_late(const struct gy_glm_stop *stop, int64_t began);
 
 #endif

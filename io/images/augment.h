@@ -11,7 +11,7 @@
  * largest source. */
 GY_INT size_t gy_augment_bytes(int32_t max_h, int32_t max_w, int32_t h, int32_t w);
 
-/* Checks the ranges; GY_E_ARG. */
+/* GY_E_ARG: a setting is out of its range. */
 GY_INT int gy_augment_check(const struct gy_augment *augment, struct gy_error *err);
 
 /* Training: out [h][w][c]. position: of the sample in the run. */
@@ -26,6 +26,7 @@ GY_INT void gy_augment_real(const struct gy_augment *augment, const struct gy_im
  * what the two functions above still do. 0: there is neither, or colour jitter follows them, so
  * pixels must be moved. */
 GY_INT int gy_augment_tells(const struct gy_augment *augment, struct gy_augment *rest);
+/* Records the padded crop and the flip of the sample at `position`. */
 GY_INT void gy_augment_tell(const struct gy_augment *augment, uint64_t seed, int64_t position, struct gy_batch_mix *mix);
 /* Mixing of batch `number`, mix [batch]. */
 GY_INT void gy_augment_mix(const struct gy_augment *augment, uint64_t seed, int64_t number, int32_t batch, int32_t h,

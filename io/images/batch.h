@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* batch.h: the settings of augmentation, and what a sample's record says instead of moving its
- * pixels. The augmentation and the loader above it share both. */
+/* batch.h: the settings of augmentation, and a sample's record of moves and mixing, which an op
+ * makes later. augment.h and loader.h share both. */
 #ifndef GY_BATCH_H
 #define GY_BATCH_H
 #include "engine/base/base.h"
@@ -17,7 +17,8 @@ struct gy_augment {
     float brightness, contrast, saturation, hue; /* colour jitter, as torchvision's */
     /* alpha of the Beta distributions; 0: off; both on: one of the two for each batch */
     float mixup, cutmix;
-    /* evaluation: shorter side before the centre crop; 0: the crop's own size */
+    /* shorter side before the centre crop, in evaluation, and in training without pad and
+     * resized_crop; 0: the crop's own size */
     int32_t resize;
 };
 

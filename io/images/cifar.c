@@ -2,7 +2,7 @@
 /* cifar.c: CIFAR's binary files as a data set (https://www.cs.toronto.edu/~kriz/cifar.html). A
  * record is a label byte, in CIFAR-100 a coarse label before it, and a 32x32 image: the red plane,
  * then green, then blue. Opening a file reads all labels; a sample's planes are read with the
- * sample. */
+ * sample. data_open.c tries it. */
 #include "engine/base/text.h"
 #include "io/images/data_set.h"
 

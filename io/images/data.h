@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* data.h: a data set is a numbered list of labelled images. Its files may be IDX (plain or .gz),
  * CIFAR binary, a folder of images per class, or Gyre's packed records. Opening reads names and
- * headers. Any thread may read a sample's pixels, into memory that the caller brings. Loader,
- * evaluation and packing call it. */
+ * headers. Any thread may read a sample's pixels, into memory that the caller brings. Loader
+ * and packing of this folder call it, and net_data.c and net_train.c of engine/train/. */
 #ifndef GY_DATA_H
 #define GY_DATA_H
 #include "engine/base/log.h"

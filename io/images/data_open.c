@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data_open.c: opens a data set: finds out which format a path holds. It stands above the formats
- * and knows them all. */
+/* data_open.c: opens a data set, for engine/train/net_data.c: finds out which format a path holds.
+ * It stands above the formats and knows them all. */
 #include "io/images/data_set.h"
 
 typedef int (*data_open_fn)(struct gy_data *data, const char *path, const char *split, int *found,

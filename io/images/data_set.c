@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data_set.c: answers the questions on an open data set of any format. It also has what the formats
- * share, and the record of samples that could not be read. */
+/* data_set.c: answers the questions of data.h on an open data set of any format. It also has what
+ * the formats share, and the record of samples that could not be read. */
 #include "io/images/data_set.h"
 
 GY_INT const char *gy_data_split_alias(const char *split, int number)

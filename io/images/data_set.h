@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* data_set.h: what the formats of a data set share, for the files of io/ alone. data_open.c zeroes
- * a struct gy_data; a format fills it with counts, class names and a table of four functions. An
- * open set is read-only, so any thread may read it. Only the record of unreadable samples changes,
- * under a lock. */
+/* data_set.h: what the formats of a data set and of images share, for the files of io/images/
+ * alone. data_open.c zeroes a struct gy_data; a format fills it with counts, class names and a
+ * table of four functions. An open set is read-only, so any thread may read it. Only the record of
+ * unreadable samples changes, under a lock. */
 #ifndef GY_DATA_SET_H
 #define GY_DATA_SET_H
 #include <pthread.h>
@@ -106,8 +106,8 @@ GY_INT int gy_cifar_open(struct gy_data *data, const char *path, const char *spl
 GY_INT int gy_idx_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
 GY_INT int gy_folder_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
 
-/* The names that a split has in file systems: number 0, 1, ... of them, or NULL. "test": "test",
- * "t10k", "val", "validation". */
+/* The names that a split has in file systems: number 0, 1, ... of them, or NULL behind the last.
+ * "test": "test", "t10k", "val", "valid", "validation"; "train": "train", "training". */
 GY_INT const char *gy_data_split_alias(const char *split, int number);
 /* May the split stand for a path that has none? "" and "train" do. */
 GY_INT int gy_data_is_whole(const char *split);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* decoder.h: the memory of one thread that decodes images. It is one block, from which pieces are
- * taken upwards. It is empty again for the next image, so a decoder can leak nothing. The block is
- * reserved at once; its pages are touched only as images need them. */
+ * taken upwards: file contents, pixels, scratch. It is empty again for the next image, so a decoder
+ * can leak nothing. Each thread of a loader and of packing has one. The block is reserved at once;
+ * its pages are touched only as images need them. */
 #ifndef GY_DECODER_H
 #define GY_DECODER_H
 #include "engine/base/mem.h"

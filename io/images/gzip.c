@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gzip.c: reads a .gz file (RFC 1952) of one member whole. The trailer's size says how much memory
- * the content takes. It is believed only as far as deflate could reach it; then length and CRC-32
- * are checked. */
+/* gzip.c: reads a .gz file (RFC 1952) of one member whole, for idx.c; text has rows/rows_inflate.c.
+ * The trailer's size says how much memory the content takes. It is believed only as far as deflate
+ * could reach it; then length and CRC-32 are checked. */
 #include "engine/base/hash.h"
 #include "io/images/data_set.h"
 

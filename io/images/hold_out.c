@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hold_out.c: makes of a data set one of two parts: the larger one to train on or the smaller one
- * to test on. Of each class the same share is held out. Which samples these are is a function of
- * (seed, class, number within the class) in integers alone. It is the same on every machine and in
- * every process, and every sample is in one part. */
+/* hold_out.c: leaves one of two parts of a data set, when data_open.c has opened it: the samples
+ * that are held out, to test on, or all others. Of each class the same share is held out. Which
+ * samples these are is a function of (seed, class, number within the class) in integers alone. It
+ * is the same on every machine and in every process, and every sample is in one part. */
 #include "engine/base/hash.h"
 #include "engine/base/rng.h"
 #include "io/images/data_set.h"

@@ -2,7 +2,8 @@
 /* idx.c: IDX, the files of MNIST and its kin. A header (two zero bytes, a type, the number of
  * dimensions, big-endian sizes), then the cells. Images are u8 [N][H][W] or [N][H][W][C], labels u8
  * [N] in a second file. Opening keeps labels; an image is read with its sample. .gz files are
- * unpacked into memory at open. The file's length must be exactly what its header says. */
+ * unpacked into memory at open. The file's length must be exactly what its header says. data_open.c
+ * tries it. */
 #include "engine/base/text.h"
 #include "io/images/data_set.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* image.c: decodes one image from bytes or from a file. The first bytes decide the format.
- * Structure and size are checked before any decoder sees the file. So a sentence of ours refuses a
- * cut, oversized or foreign file, not luck. */
+/* image.c: decodes one image from bytes or from a file, for folder.c and engine/train/net_data.c.
+ * The first bytes decide the format. Structure and size are checked before any decoder sees the
+ * file. So a sentence of ours refuses a cut, oversized or foreign file, not luck. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* image_check.c: walks the structure of JPEG, PNG and BMP files before they are decoded: size, end
- * mark, lengths inside the file, PNG's checksums. It also limits an image's size. stb_image accepts
- * cut files in silence (it reads zeros behind the end); these walks do not. */
+/* image_check.c: walks the structure of JPEG, PNG and BMP files before image.c has them decoded:
+ * size, end mark, lengths inside the file, PNG's checksums. It also limits an image's size.
+ * stb_image accepts cut files in silence (it reads zeros behind the end); these walks do not. */
 #include "engine/base/hash.h"
 #include "io/images/data_set.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* image_stb.c: the bridge to stb_image, a system header, for JPEG, PNG and BMP alone. Its memory is
- * a decoder's block (zeroed, bounded, forgotten as a whole). Its assertions become errors, and
- * callers have checked headers and sizes before. stb_image has no user pointer, hence the one
- * thread-local variable of Gyre: the decoder at work on this thread. Without the header, build with
- * GY_NO_IMAGE. */
+/* image_stb.c: the bridge to stb_image, a system header, for JPEG, PNG and BMP (image.c) and for
+ * deflate (gzip.c). Its memory is a decoder's block (zeroed, bounded, forgotten as a whole). Its
+ * assertions become errors, and callers have checked headers and sizes before. stb_image has no
+ * user pointer, hence the one thread-local variable of Gyre: the decoder at work on this thread.
+ * Without the header, build with GY_NO_IMAGE. */
 #include "io/images/data_set.h"
 
 #ifdef GY_NO_IMAGE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* jitter.c: colour jitter by torchvision's formulas: brightness, contrast, saturation and hue, each
- * by a random factor, in random order. Pixels are floats in [0, 1] from the first to the last of
- * them and are rounded once. */
+ * by a random factor, in random order. Pixels are floats in [0, 1] in all four steps and are
+ * rounded once, at the end. */
 #include "io/images/jitter.h"
 #include "engine/base/rng.h"
 

@@ -6,7 +6,7 @@
 #include "io/images/decoder.h"
 
 /* Applies torchvision's formulas to pixels [h][w][c]. Their order and factors come from (seed,
- * position). */
+ * position). Scratch memory comes from the decoder; GY_E_IMAGE: it does not suffice. */
 GY_INT int gy_augment_jitter(const struct gy_augment *augment, uint64_t seed, int64_t position, uint8_t *pixels,
                              int32_t h, int32_t w, int32_t c, struct gy_decoder *decoder, struct gy_error *err);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* loader.h: makes batches ahead of the step. Threads read, augment and write samples into a ring of
- * batch slots; the step takes the slots in order. Batch number k holds the same samples with the
- * same augmentation in every run with the same seed, whatever the number of threads. Sample order
- * and every draw are counted (gy_rng), so a run resumes anywhere. */
+/* loader.h: makes batches ahead of the step; engine/train/net_data.c opens it. Threads read,
+ * augment and write samples into a ring of batch slots; the step takes the slots in order. Batch
+ * number k holds the same samples with the same augmentation in every run with the same seed,
+ * whatever the number of threads. Sample order and every draw are counted (gy_rng), so a run
+ * resumes anywhere. */
 #ifndef GY_LOADER_H
 #define GY_LOADER_H
 #include "io/images/batch.h"
@@ -59,8 +60,9 @@ GY_INT int64_t gy_loader_waits(const struct gy_loader *loader, int64_t *ns);
 GY_INT int64_t gy_loader_batches_per_epoch(const struct gy_loader *loader);
 GY_INT void gy_loader_close(struct gy_loader *loader);                /* NULL is fine */
 
-/* The samples of batch `number`, without reading any pixel: indexes into samples[batch]. It is -1
- * behind the last (evaluation). Samples that turn out unreadable are not replaced here. */
+/* Writes the indexes of the samples of batch `number` to samples[batch], without reading any pixel;
+ * -1 behind the last (evaluation). Samples that turn out unreadable are not replaced here. Tests
+ * call it. */
 GY_INT void gy_loader_order(const struct gy_loader *loader, int64_t number, int64_t *samples);
 
 #endif

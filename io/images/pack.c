@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pack.c: writes a packed file. Threads decode and resize a window of samples; then it is written
- * in order, window after window. So the file's bytes depend on the data set and the side alone. The
- * header is written last, over its place, before the file gets its name. */
+/* pack.c: writes a packed file, for engine/train/net_data.c; packed.c describes its bytes. Threads
+ * decode and resize a window of samples; then it is written in order, window after window. So the
+ * file's bytes depend on the data set and the side alone. The header is written last, over its
+ * place, before the file gets its name. */
 #include "engine/base/hash.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
@@ -24,7 +25,7 @@ struct pack_job {
     struct gy_data *data;
     const struct gy_pack_config *config;
     struct gy_pool *pool;
-    struct gy_decoder **decoders;          /* a thread */
+    struct gy_decoder **decoders;          /* [threads] */
     struct pack_place places[PACK_WINDOW];
     int64_t first;                         /* sample in place 0 */
     struct gy_outfile out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* packed.c: reads a packed file (.gyr): raw pixels of a whole data set in one file. All numbers are
- * little-endian.
+/* packed.c: reads a packed file (.gyr): raw pixels of a whole data set in one file, as pack.c
+ * writes it. data_open.c tries it first. All numbers are little-endian.
  *
  *   header  96 bytes: 8 magic, u32 version 1, u32 flags 0, u64 samples, u32 classes, u32 channels,
  *           u32 h, u32 w (0 x 0: they differ), u64 offset of the index, u64 bytes of class names,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pfm.c: Portable Float Map. The file has "PF" (colour) or "Pf" (gray), width, height, a scale, and
- * float32 rows from the bottom up. The scale's sign is the byte order (negative: low byte first).
- * Its size is a unit of light that training does not need, so values are taken as they are.
- * Training finds those that are not finite. */
+/* pfm.c: Portable Float Map, for folder.c. The file has "PF" (colour) or "Pf" (gray), width,
+ * height, a scale, and float32 rows from the bottom up. The scale's sign is the byte order
+ * (negative: low byte first). Its size is a unit of light that training does not need, so values
+ * are taken as they are. Training finds those that are not finite. */
 #include "engine/base/text.h"
 #include "io/images/data_set.h"
 

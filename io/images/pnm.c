@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* pnm.c: Netpbm's gray and colour maps: P5 and P6 (binary), P2 and P3 (numbers as text), values up
- * to 65535, scaled to 0..255. The parser is our own: stb_image's was a source of faults. */
+/* pnm.c: Netpbm's gray and colour maps, for image.c: P5 and P6 (binary), P2 and P3 (numbers as
+ * text), values up to 65535, scaled to 0..255. The parser is our own: stb_image's was a source of
+ * faults. */
 #include "io/images/data_set.h"
 
 struct pnm_reader {

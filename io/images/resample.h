@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* resample.h: computes a part of a resized image, for samples and for packing. */
+/* resample.h: computes a part of a resized image, for samples (augment.c) and for packing
+ * (pack.c). */
 #ifndef GY_RESAMPLE_H
 #define GY_RESAMPLE_H
 #include "io/images/data.h"
@@ -19,6 +20,8 @@ struct gy_resize {
     int64_t total_h, total_w, y0, x0;
     int32_t h, w;
 };
+/* out: h rows of w pixels, out_stride bytes from one to the next. Scratch memory comes from the
+ * decoder; GY_E_IMAGE: it does not suffice. */
 GY_INT int gy_resample(const struct gy_window *from, const struct gy_resize *to, uint8_t *out, size_t out_stride,
                        struct gy_decoder *decoder, struct gy_error *err);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.h: opens and reads a block file: sparse rows in blocks of some tens of thousands of rows
- * and some megabytes. A block is the unit of reading, of checking (CRC-32C), of dealing rows to
- * ranks, and of shuffling a set larger than memory. Conversion writes the file once; an append adds
- * blocks. Ids are packed to the bits that the largest needs, whole values to those of their range.
- * Values, weights and offsets are stored only where rows differ in them. */
+/* blocks.h: opens and reads a block file, for the feeds, sources and referee of engine/glm/: sparse
+ * rows in blocks of some tens of thousands of rows and some megabytes. A block is the unit of
+ * reading, of checking (CRC-32C), of dealing rows to ranks, and of shuffling a set larger than
+ * memory. Conversion writes the file once; an append adds blocks. Ids are packed to the bits that
+ * the largest needs, whole values to those of their range. Values, weights and offsets are stored
+ * only where rows differ in them. */
 #ifndef GY_BLOCKS_H
 #define GY_BLOCKS_H
 #include "engine/base/mem.h"
@@ -35,7 +36,7 @@ struct gy_blocks_room {
 };
 
 struct gy_blocks;
-/* Maps the file and checks header and index; rows are checked when they are read. */
+/* Opens the file and checks header and index; rows are checked when they are read. */
 GY_INT int gy_blocks_open(struct gy_blocks **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_blocks_close(struct gy_blocks *blocks); /* NULL is fine */
 GY_INT void gy_blocks_get_info(const struct gy_blocks *blocks, struct gy_blocks_info *info);
@@ -43,9 +44,9 @@ GY_INT void gy_blocks_get_info(const struct gy_blocks *blocks, struct gy_blocks_
 GY_INT void gy_blocks_size(const struct gy_blocks *blocks, int64_t block, int32_t *rows, int64_t *entries);
 /* of one block; -1: of the largest */
 GY_INT size_t gy_blocks_room_bytes(const struct gy_blocks *blocks, int64_t block);
-/* Checks the block's CRC and unpacks it. *rows lives as long as room and the open file: arrays that
- * need no unpacking point into the map. Any number of threads may call it at once, each with a room
- * of its own. GY_E_HASH names file and block. */
+/* Reads the block, checks its CRC and unpacks it. *rows lives as long as room and the open blocks:
+ * of blocks in memory, arrays that need no unpacking point into these. Any number of threads may
+ * call it at once, each with a room of its own. GY_E_HASH names file and block. */
 GY_INT int gy_blocks_read(const struct gy_blocks *blocks, int64_t block, const struct gy_blocks_room *room, struct gy_rows *rows, struct gy_error *err);
 /* Asks the system to read a block's bytes into memory soon; -1: none. */
 GY_INT void gy_blocks_ahead(const struct gy_blocks *blocks, int64_t soon);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_bits.c: packs numbers of 1 to 32 bits, one behind the other. Number k begins at bit k *
- * bits. Eight of them take `bits` whole bytes, so AVX2 takes eight at a time with the same shuffle,
- * shift and mask. Elsewhere each is cut out of a word of 64 bits that begins at its byte. */
+/* blocks_bits.c: packs numbers of 1 to 32 bits, one behind the other, for blocks_pack.c, and
+ * unpacks them for blocks.c. Number k begins at bit k * bits. Eight of them take `bits` whole
+ * bytes, so AVX2 takes eight at a time with the same shuffle, shift and mask. Elsewhere each is cut
+ * out of a word of 64 bits that begins at its byte. */
 #include "io/rows/blocks_file.h"
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_file.h: the format of a block file, shared by its reader (blocks.c) and its writer
- * (blocks_write.c). All numbers are little-endian.
+/* blocks_file.h: the format of a block file, shared by its reader (blocks.c), its writer
+ * (blocks_write.c) and what packs blocks (blocks_pack.c). All numbers are little-endian.
  *
  *   header  4096 bytes: 8 magic, u32 version 1, u32 flags 0, u64 rows, u64 entries, u64 blocks,
  *           u64 offset of the index, u64 its bytes, u64 bytes of the file,

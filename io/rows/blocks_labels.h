@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_labels.h: counts the different labels of a data set, one by one while they are few. */
+/* blocks_labels.h: counts the different labels of a data set, one by one while they are few.
+ * blocks_pack.c counts those of a block, blocks_write.c those of all. */
 #ifndef GY_BLOCKS_LABELS_H
 #define GY_BLOCKS_LABELS_H
 #include "engine/base/base.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_pack.h: packs a block, for conversion. It needs nothing but the block's rows, so that
- * threads pack blocks, and shares of a block, at the same time. */
+/* blocks_pack.h: packs a block. It needs nothing but the block's rows, so that threads pack blocks,
+ * and shares of a block, at the same time. rows_convert.c does so in steps; engine/glm/source.c and
+ * tools/lab/glm_generate.c call gy_blocks_pack. */
 #ifndef GY_BLOCKS_PACK_H
 #define GY_BLOCKS_PACK_H
 #include "engine/base/mem.h"
@@ -10,8 +11,8 @@
 
 struct gy_blocks_packed; /* one block, packed; can be used again for another */
 /* Packs at most 2^20 rows with 2^30 entries, which lie in `count` views one after the other. Ids
- * must rise in a row, and values must be finite: GY_E_ARG names the row. The scale of the rows is
- * not kept. Thread-safe for different *packed. */
+ * must rise in a row; values, labels and weights must be finite: GY_E_ARG says where they are not.
+ * The scale of the rows is not kept. Thread-safe for different *packed. */
 GY_INT int gy_blocks_pack(struct gy_blocks_packed **packed, const struct gy_rows *rows, int count, const struct gy_alloc *alloc, struct gy_error *err);
 /* NULL is fine. */
 GY_INT void gy_blocks_drop(struct gy_blocks_packed *packed, const struct gy_alloc *alloc);
@@ -26,7 +27,7 @@ struct gy_blocks_sum {
     int values, weights; /* they are not all the same; some rows have weights */
     float same;          /* value of the first entry */
     int fraction;        /* a value is no whole number of at most BLOCKS_WHOLE_MOST */
-    int32_t whole[2];    /* the least and the largest, where there is none such */
+    int32_t whole[2];    /* the least and the largest value, where fraction is 0 */
     struct gy_blocks_counts counts;
 };
 /* Adds the rows of a view. GY_E_ARG as for gy_blocks_pack. */

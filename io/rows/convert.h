@@ -3,7 +3,9 @@
  * thread takes a piece of whole lines at a time, and blocks are written in the order of the text.
  * So the result does not depend on the threads. Strict: the first line that is not of the format
  * ends it with file, line and column. Lenient: what can be read without doubt is mended and
- * counted; nothing is dropped silently. gyre_glm_convert and training on text call it. */
+ * counted; nothing is dropped silently. glm_api.c (gyre_glm_convert) and source.c of engine/glm/
+ * call it. A new format is a file beside svmlight.c, and a row in convert_format of
+ * rows_convert.c. */
 #ifndef GY_CONVERT_H
 #define GY_CONVERT_H
 #include "engine/base/mem.h"
@@ -25,7 +27,8 @@ struct gy_convert_config {
     uint32_t features;       /* 0: as many as the ids say */
     /* the most features allowed, as memory has no room for more weights; 0: any */
     uint32_t features_most;
-    /* criteo: bits of the ids' hashes (20); svmlight: ids are hashed when it is not 0 */
+    /* criteo: bits of the ids' hashes (20); svmlight and libffm: ids are hashed when it is not 0;
+     * at most 30 */
     int hash_bits;
     uint64_t hash_seed;
     /* csv: from 0; -1: the last. Other columns are dense features, numbers. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* criteo.c: Criteo's click logs, in the list of rows_convert.c. A line has a label, 13 integers and
- * 26 words, separated by tabs. With commas an id precedes the label, and the file begins with a
- * line of names. Integers become words: v above 2 the whole part of ln(v)^2, another "SP" and
- * itself, a missing one the empty word. A feature is the hash of field and word, so a row has 39
- * ids of value 1. Ids whose hashes are equal become one, which is counted. */
+ * 26 words, separated by tabs or commas. An id may precede the label, and the file may begin with a
+ * line of names, as files with commas do. Integers become words: v above 2 the whole part of
+ * ln(v)^2, another "SP" and itself, a missing one the empty word. A feature is the hash of field
+ * and word, so a row has 39 ids of value 1. Ids whose hashes are equal become one, which is
+ * counted. */
 #include "io/rows/rows_text.h"
 
 #define CRITEO_INTEGERS 13

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* rows.h: rows of sparse features, the form in which every linear model gets its data, whatever the
- * file. A batch is a view: it owns nothing, and says how long its arrays live. Ids count from 0;
- * feature 1 of a text file is id 0. */
+ * file. blocks.h and all of engine/glm/ include it. struct gy_rows is a view: it owns nothing,
+ * and who hands it out says how long its arrays live. Ids count from 0; feature 1 of a text file is
+ * id 0. */
 #ifndef GY_ROWS_H
 #define GY_ROWS_H
 #include "engine/base/base.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* rows_csv.c: plain CSV of numbers. One column is the label, the others are dense features in their
- * order; zeros are not stored. Columns are separated by tabs, semicolons or commas, whichever the
- * first line has first. A first line with a column that is no number has names. A missing number is
- * a failure: it is not zero. */
+/* rows_csv.c: plain CSV of numbers, in the list of rows_convert.c. One column is the label, the
+ * others are dense features in their order; zeros are not stored. Columns are separated by tabs,
+ * semicolons or commas, whichever the first line has first. A first line with a column that is no
+ * number has names. A missing number is a failure: it is not zero. */
 #include "io/rows/rows_text.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* rows_inflate.c: decodes a .gz file (RFC 1952) of any size and any number of members, a window at
- * a time (RFC 1951). The window holds the last 32 kB, which matches may reach back to, and what is
- * decoded next; a reader takes from it. A code of up to 11 bits is looked up, two literals at once
- * where both fit. An entry says how many bits it takes and what they mean, so one short loop
- * decodes nearly all content. That loop leaves alone whatever is rare or wrong, and the ends of
- * file and window. There one symbol is decoded bit by bit, by counting codes of each length. */
+ * a time (RFC 1951), for rows_source.c. The window holds the last 32 kB, which matches may reach
+ * back to, and what is decoded next; a reader takes from it. A code of up to 11 bits is looked up,
+ * two literals at once where both fit. An entry says how many bits it takes and what they mean, so
+ * one short loop decodes nearly all content. That loop leaves alone whatever is rare or wrong, and
+ * the ends of file and window. There one symbol is decoded bit by bit, by counting codes of each
+ * length. */
 #include "engine/base/hash.h"
 #include "io/rows/rows_text.h"
 

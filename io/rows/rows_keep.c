@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* rows_keep.c: keeps rows of pieces in memory. A thread parses every piece into the same arrays,
- * which have place for whatever so much text can become and stay in a cache. The rows that it
- * became are copied to slabs of large pages, close together; values that are all the same are left
- * out. A slab is used again when the rows of all its pieces have gone. */
+/* rows_keep.c: keeps rows of pieces in memory until rows_convert.c has made blocks of them. A
+ * thread parses every piece into the same arrays, which have place for whatever so much text can
+ * become and stay in a cache. The rows that it became are copied to slabs of large pages, close
+ * together; values that are all the same are left out. A slab is used again when the rows of all
+ * its pieces have gone. */
 #include "io/rows/rows_text.h"
 
 #define KEEP_SLAB ((size_t)4 << 20) /* bytes; the first one of few rows is smaller */

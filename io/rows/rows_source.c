@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* rows_source.c: gives text in pieces of whole lines, from a file, a .gz file's decoder or memory.
- * A decoder's output is read in turn: the start of a line that does not end in one piece waits for
- * the next. So is a file's beginning, which says what the file is like. The threads that parse the
- * other pieces of a file also read them: a piece is the lines that begin in its bytes. */
+/* rows_source.c: gives rows_convert.c text in pieces of whole lines, from a file, a .gz file's
+ * decoder or memory. A decoder's output is read in turn: the start of a line that does not end in
+ * one piece waits for the next. A file's beginning, which says what the file is like, is also read
+ * in turn. The threads that parse the other pieces of a file also read them: a piece is the lines
+ * that begin in its bytes. */
 #include "io/rows/rows_text.h"
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* rows_text.h: what the text formats of sparse rows share, for the files of io/ alone. A source
- * cuts text into pieces of whole lines. A format parses a piece into rows on any thread; it knows
- * only what the file's first line said. The last byte of a piece's text is a newline, and
+/* rows_text.h: what the text formats of sparse rows share, for the files of io/rows/ alone. A
+ * source cuts text into pieces of whole lines. A format parses a piece into rows on any thread; it
+ * knows only what the file's first line said. The last byte of a piece's text is a newline, and
  * GY_ROWS_PAD bytes behind it can be read. So no loop tests for the end: each ends at a newline,
  * and numbers are read a word of eight bytes at a time. */
 #ifndef GY_ROWS_TEXT_H

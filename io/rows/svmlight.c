@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* svmlight.c: two text formats, in the list of rows_convert.c. Lines of svmlight and libsvm are
- * "label id:value id:value ... # comment", those of libffm "label field:id:value ...". Unless
+/* svmlight.c: two text formats, which rows_convert.c has in its list. Lines of svmlight and libsvm
+ * are "label id:value id:value ... # comment", those of libffm "label field:id:value ...". Unless
  * `lenient` is set, svmlight's ids must rise within a line. libffm's come in the order of fields
  * and are sorted. svmlight's ids count from 1, or from 0 if the caller says so; libffm's are taken
  * as they are. libffm's fields are checked and left out: a linear model has no use for them. */

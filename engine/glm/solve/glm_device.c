@@ -31,7 +31,7 @@ static void gld_say(void *user, int level, const char *text)
     gy_log_write(d->log_to, level, "%s", text);
 }
 
-/* A pass with its sums; what < 0: that of squares alone. */
+/* A pass with its sums; what < 0: no pass, the square of w alone. */
 static int gld_sum(struct gy_gld *d, int what, int epoch, double out[GLD_TOTALS])
 {
     const size_t bytes = GLD_TOTALS * sizeof(double);
@@ -57,7 +57,7 @@ static int gld_keep(struct gy_gld *d, int restore)
     return GY_OK;
 }
 
-/* The same of all ranks' dual variables, by the host. */
+/* gld_make_w of all ranks' dual variables, by the host. */
 static int gld_make_w_of_ranks(struct gy_gld *d)
 {
     double *const u = gy_alloc_take(d->run->alloc, (size_t)d->weights, sizeof *u);
@@ -161,7 +161,7 @@ static int gld_epoch(struct gy_gld *d, int epoch)
     return gld_meet(d, (double)(gy_clock_ns() - began) * 1e-9);
 }
 
-/* What the device believes; of several ranks, what the host says. */
+/* P and D as the device sums them; of several ranks, as the host does. */
 static int gld_look(struct gy_gld *d, int epoch, struct gy_glm_certificate *out)
 {
     double sums[GLD_TOTALS];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_device.h: linear models on a device with memory of its own. */
+/* glm_device.h: linear models on a device with memory of its own. glm_train_solve.c calls it where
+ * the configuration names a device other than "cpu". */
 #ifndef GY_GLM_DEVICE_H
 #define GY_GLM_DEVICE_H
 #include "engine/base/log.h"
@@ -16,7 +17,8 @@ struct gy_glm_device {
 };
 
 /* A solver's solve: stochastic dual coordinate ascent on the device, over this rank's rows. Each
- * rank of a host takes its own GPU. Data that do not fit into its memory stream through it.
+ * rank of a host takes its own GPU. With "auto" each rank decides alone, so either all ranks or
+ * none must have a GPU that works. Data that do not fit into its memory stream through it.
  * GY_E_UNSUPPORTED: l2 is 0, or the bias is free. Results are not bitwise repeatable. */
 GY_INT int gy_glm_solve_on(struct gy_glm_run *run, const struct gy_glm_device *device, struct gy_error *err);
 

@@ -53,7 +53,7 @@ static int gld_next(struct gy_gld *d, struct gy_rows *rows)
     return GY_OK;
 }
 
-/* All views of a resident feed; of another one the first. */
+/* A feed that is not resident is asked for a new order in every pass. */
 GY_INT int gy_gld_views(struct gy_gld *d)
 {
     const struct gy_glm_feed *feed = d->run->feed;
@@ -138,8 +138,8 @@ static int gld_add_piece(const struct gy_gld *d, int64_t k, struct gy_glm_piece 
     return parts;
 }
 
-/* Makes pieces as large as possible, each of which fits a window. mixed becomes 0 where not even
- * single rows do. */
+/* Makes pieces as large as possible, each of which fits a window. Where a single row does not fit,
+ * the pass fails with its number. */
 static void gld_cut_pieces(struct gy_gld *d)
 {
     const int64_t rows = d->run->feed->rows, each = (int64_t)(gy_glm_pack_most(rows, d->run->feed->entries) / (size_t)rows) + 1;
@@ -316,8 +316,8 @@ static int gld_stop_staying(struct gy_gld *d)
     return GY_OK;
 }
 
-/* Gets a place of its own for the slot's window. *out NULL: there is none, and windows take turns.
- * Room for the two that take turns is kept free. */
+/* Gets a place of its own for the slot's window. *out NULL: there is none, and from now on windows
+ * take turns in two places. The windows that were there give their memory back for these. */
 static int gld_place(struct gy_gld *d, const struct gy_gld_slot *slot, void **out)
 {
     *out = NULL;

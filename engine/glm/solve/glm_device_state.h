@@ -82,10 +82,11 @@ struct gy_gld {
     struct gy_glm_patience patience;
 };
 
-/* All views of a resident feed; of another one the first. */
+/* Lists all views of a resident feed; takes the first view of another one. */
 GY_INT int gy_gld_views(struct gy_gld *d);
-GY_INT int gy_gld_get_duals(struct gy_gld *d); /* host_dual */
-/* How memory is dealt, then taken. Needs views; op[GLD_SUMS] is prepared in between. */
+GY_INT int gy_gld_get_duals(struct gy_gld *d); /* host_dual: the run's, or memory for it */
+/* deal decides who gets how much memory, get_all takes it. Views must be listed before;
+ * op[GLD_SUMS] is prepared in between. */
 GY_INT int gy_gld_deal(struct gy_gld *d, size_t memory);
 GY_INT int gy_gld_get_all(struct gy_gld *d);
 GY_INT void gy_gld_put_all(struct gy_gld *d); /* also what get_duals and views took */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows as a device wants them: one piece of memory, labels already what the loss calls y, weights
- * what it calls c. Where each piece's rows and entries go is known before any is copied, so the
- * pool's threads copy them side by side. */
+/* Rows as a device wants them, for glm_device_pass.c: one piece of memory, labels already what the
+ * loss calls y, weights what it calls c. Where each piece's rows and entries go is known before any
+ * is copied, so the pool's threads copy them side by side. */
 #include "engine/glm/solve/glm_device_window.h"
 #include "kernels/glm_window.h"
 #include "engine/base/rng.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_device_window.h: windows (glm_window.h) made of rows, as they travel to a device. */
+/* glm_device_window.h: windows (glm_window.h) made of rows, as they travel to a device.
+ * glm_device_pass.c makes them; glm_device.c asks how alike rows are. */
 #ifndef GY_GLM_DEVICE_WINDOW_H
 #define GY_GLM_DEVICE_WINDOW_H
 #include "engine/glm/glm.h"
@@ -27,7 +28,7 @@ struct gy_glm_packed {
     uint64_t dual;             /* place of the dual variables; 0: none */
 };
 
-/* Whether so many rows with so many entries, of the view's form, fit a window. */
+/* 1: `rows` rows with `entries` entries, of the view's form, fit a window. */
 GY_INT int gy_glm_pack_fits(const struct gy_glm_pack *how, const struct gy_rows *form, int64_t rows, int64_t entries);
 /* How many rows of the view, from `from` on, fit a window; 0: not even one. */
 GY_INT int32_t gy_glm_pack_count(const struct gy_glm_pack *how, const struct gy_rows *rows, int32_t from);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Proximal Newton for an l1 penalty, with l2 beside it or not (1), on working sets. A run, with who
- * does each line:
+/* Proximal Newton for an l1 penalty, with l2 beside it or not (1), on working sets; solver.c has it
+ * in its table. A run, with who does each line:
  *
  *     without columns: steps on every 512th, 64th, 8th row, where many         l1_samples
  *     u = pull of the rows at w; g = l2 w - u; P                               l1_begin

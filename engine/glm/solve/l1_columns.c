@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The quadratic model by columns of the rows, where the set is too large for its matrix. Coordinate
- * descent keeps the model's slope of every row (Yuan, Ho, Lin, 2012): a look at a coordinate reads
- * its column, a move writes it. Those that are 0 and well inside their condition rest until the
- * others are done. Where that is slow, all values that are not 0 are moved at once, to about where
- * the model is least with their signs, by conjugate gradients; or where there are groups of
- * features of which no row has two, after each round, those of a group together (l1_groups.c). */
+/* The quadratic model of l1.c by columns of the rows, where the set is too large for its matrix.
+ * Coordinate descent keeps the model's slope of every row (Yuan, Ho, Lin, 2012): a look at a
+ * coordinate reads its column, a move writes it. Those that are 0 and well inside their condition
+ * rest until the others are done. Where that is slow, all values that are not 0 are moved at once,
+ * to about where the model is least with their signs, by conjugate gradients; or where there are
+ * groups of features of which no row has two, after each round, those of a group together
+ * (l1_groups.c). */
 #include "engine/glm/solve/l1_state.h"
 
 #define LC_ROUNDS_LEAST 2
 #define LC_ROUNDS_MOST 30
-#define LC_SLOW 0.93 /* of a round's sum: what makes the next a slow one */
+#define LC_SLOW 0.93 /* part of a round's sum; a round that leaves more of it is slow */
 #define LC_STEPS 10 /* of conjugate gradients */
 
 static double lc_soft(double x, double l1) { return x > l1 ? x - l1 : x < -l1 ? x + l1 : 0; }
 
-/* Of column j: sum of x slope; sum of x^2 D. */
+/* The sum of x slope over column j; lc_curve: of x^2 D. */
 static double lc_look(const struct gy_nw_columns *columns, const struct gy_l1_row *rows, size_t j)
 {
     const uint32_t *const row = columns->row;
@@ -127,7 +128,8 @@ static double lc_round(struct gy_l1_by_columns *model, size_t *awake, double mar
     return sum;
 }
 
-/* Rounds until the coordinates were near enough: 1; or until a round hardly brought them nearer. */
+/* At most `rounds` rounds. 1: all coordinates were near enough; 0: a round hardly brought them
+ * nearer, or the rounds are over. */
 static int lc_rounds(struct gy_l1_by_columns *model, double enough, int rounds)
 {
     size_t awake = model->count;

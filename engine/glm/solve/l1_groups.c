@@ -15,7 +15,7 @@
 #define LG_SAMPLE 32768  /* rows that E is made of, about */
 #define LG_ROUNDS 40
 #define LG_ENOUGH 1e-4   /* of the most that a round has promised */
-#define LG_USEFUL 0.05   /* of all rows: in a group, beside those of its longest column */
+#define LG_USEFUL 0.05   /* part of all rows that a useful group has beside its longest column's */
 #define LG_LEAST 1e-9    /* pivots of E, of their own diagonals */
 
 struct lg_pass {
@@ -223,7 +223,7 @@ static double lg_search(struct gy_l1_by_columns *model, size_t first, size_t las
     return share > 0 ? share : 0;
 }
 
-/* The same, and t and the slope follow. What the slope promised. */
+/* The same; t and the groups' slopes follow. Returns what the slope promised. */
 static double lg_move(struct gy_l1_by_columns *model, size_t first, size_t last, const double *d, double slope, double curve)
 {
     struct gy_l1_groups *const groups = model->groups;
@@ -235,7 +235,7 @@ static double lg_move(struct gy_l1_by_columns *model, size_t first, size_t last,
     return -share * slope;
 }
 
-/* Each group alone. */
+/* Each group moves alone. Returns what the slopes promised. */
 static double lg_sweep(struct gy_l1_by_columns *model)
 {
     const struct gy_l1_groups *const groups = model->groups;
@@ -260,7 +260,8 @@ static int lg_at_kink(const struct gy_l1_by_columns *model, size_t g)
     return 0;
 }
 
-/* All groups that are at no kink, at once. */
+/* All groups that are at no kink move at once, by a Newton step. Returns what the slope
+ * promised. */
 static double lg_newton(struct gy_l1_by_columns *model)
 {
     struct gy_l1_groups *const groups = model->groups;

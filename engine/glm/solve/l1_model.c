@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Two kinds of moves in turn. Coordinate descent finds which values are 0: a look at a coordinate
- * costs nothing, a move one row of the matrix. It hardly moves along groups of features whose sum
- * is constant. Then the face of all values that are not 0 is solved at once, as if their signs
- * stood. The exact best point along that line is taken: the sum of absolute values is convex there,
- * with a kink where a value passes 0. */
+/* Minimises the quadratic model of l1.c whose matrix is in memory, by two kinds of moves in turn.
+ * Coordinate descent finds which values are 0: a look at a coordinate costs nothing, a move one row
+ * of the matrix. It hardly moves along groups of features whose sum is constant. Then the face of
+ * all values that are not 0 is solved at once, as if their signs stood. The exact best point along
+ * that line is taken: the sum of absolute values is convex there, with a kink where a value passes
+ * 0. */
 #include "engine/glm/solve/l1_state.h"
 
 #define L1_ROUNDS 200

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* l1_state.h: what the files of the L1 solver share: the quadratic model that a proximal Newton
- * step minimises, over a set of features,
+/* l1_state.h: what l1.c (the solver), l1_model.c, l1_columns.c and l1_groups.c share: the quadratic
+ * model that a proximal Newton step minimises, over a set of features,
  *
  *     q(v) = g.(v - w) + (v - w)'M(v - w) / 2 + sum over j of l1_j |v_j|
  *
@@ -78,9 +78,10 @@ struct gy_l1_by_columns {
     struct gy_l1_groups *groups;  /* NULL: not looked for yet */
     uint64_t seed;
 };
-/* Takes features whose value is not 0 into groups; *useful: some of these are of many features. */
+/* Takes features whose value is not 0 into groups. *useful 1: at least two groups have many rows
+ * beside those of their longest column. */
 GY_INT int gy_l1_find_groups(struct gy_l1_by_columns *model, int *useful, struct gy_error *err);
-/* Values that are not 0 move, those of a group together. order is overwritten. */
+/* Values that are not 0 move, those of a group together. Overwrites order, line and p. */
 GY_INT int gy_l1_shift_groups(struct gy_l1_by_columns *model, struct gy_error *err);
 /* Moves v until the sum of violations is at most enough (*done), or for `cycles` cycles of rounds
  * and a face. cycles 1: only rounds; 0: only LC_ROUNDS_LEAST rounds. grouped: twice as many cycles,

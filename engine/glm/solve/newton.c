@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Newton's method for smooth losses with an l2 penalty (the hinge: newton_hinge.c). A step solves
- * (X'DX + l2) s = -g: by the matrix itself and its Cholesky factor where features are few, else by
- * conjugate gradients, preconditioned by the diagonal, until the residual is as small as this step
- * is worth. Then it is halved until P falls. The matrix is summed in float. Where that brings no
- * more, the factor of one summed in double preconditions conjugate gradients that are solved to the
- * end. What then moves no more is called rounding if P has at most that to lose which floats make
- * of the weights, else stalled. P is strongly convex in w, so |g|^2 / (2 l2) is the duality gap at
- * the dual point that the slopes make, and costs nothing.
+ * (X'DX + l2) s = -g. Where features are few it takes the matrix itself and its Cholesky factor.
+ * Else it takes conjugate gradients, preconditioned by the diagonal, until the residual is as small
+ * as this step is worth. Then it is halved until P falls. The matrix is summed in float. Where that
+ * brings no more, the factor of one summed in double preconditions conjugate gradients that are
+ * solved to the end. If such steps move nothing either, the run ends. It ends as rounding if P has
+ * no more to lose than the rounding of weights to floats costs, else as stalled. P is strongly
+ * convex in w, so |g|^2 / (2 l2) is the duality gap at the dual point that the slopes make, and
+ * costs nothing.
  *
- * With many more rows than features it begins on every 64th row, then every 8th. What few rows know
- * is found at a fraction of a pass. */
+ * With a matrix, and many more rows than features, it begins on every 512th, 64th and 8th row. What
+ * few rows know is found at a fraction of a pass. solver.c has it in its table. */
 #include "engine/glm/glm_room.h"
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"
 
-#define NEWTON_MATRIX_DIMS 1024 /* at most so many features have a matrix */
+#define NEWTON_MATRIX_DIMS 1024 /* most weights of which a matrix is made */
 #define NEWTON_FLOAT 0x1p-24    /* half the distance of two floats from 1 */
 #define NEWTON_DOUBLE 1e-13     /* what is known of a sum of many doubles */
 /* most products of a matrix that is made only because products of gradients were not exact

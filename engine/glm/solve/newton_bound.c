@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A lower bound of the optimum. The slopes of the losses at any w are numbers that the dual problem
- * takes,
+/* A lower bound of the optimum, for newton.c and l1.c. The slopes of the losses at any w are
+ * numbers that the dual problem takes,
  *
  *     D = sum of conjugates - sum over features of max(|u_j| - l1, 0)^2 / (2 l2),
  *     u = sum of coefficient_i x_i
  *
- * once they respect what its domain asks for beside: without l2 no |u_j| above l1, so all of them
- * are scaled down; and with a bias that is free, a sum of 0, so the side of y that has more is
- * scaled to what the other has (squared loss: every row gives the same share of the excess). */
+ * once they are in its domain. Without l2 no |u_j| may be above l1, so all of them are scaled down.
+ * With a free bias their sum must be 0, so the side of y that has more is scaled to what the other
+ * has. With the squared loss every row gives the same share of the excess instead. */
 #include "engine/glm/solve/newton_state.h"
 
 static double nw_most(const double *u, size_t penalised)

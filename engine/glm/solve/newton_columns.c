@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A resident feed's rows by columns. The rows are cut into tiles. Each counts its entries of every
- * column, the counts become places, and each tile writes its entries there: rows rise within a
- * column, whatever the number of threads. */
+/* A resident feed's rows by columns; newton_pass.c opens and closes them. The rows are cut into
+ * tiles. Each counts its entries of every column, the counts become places, and each tile writes
+ * its entries there: rows rise within a column, whatever the number of threads. */
 #include "engine/glm/solve/newton_state.h"
 
 struct nw_turn {
@@ -14,7 +14,8 @@ struct nw_turn {
     int filling;
 };
 
-/* Rows [from, to) of the data, as parts of views. */
+/* Rows [from, to) of a view whose first row is number `base`: their entries are counted, or, when
+ * filling, written to their places. */
 static void nw_turn_rows(const struct nw_turn *turn, const struct gy_rows *rows, int32_t from, int32_t to, int64_t base, uint32_t *count)
 {
     const struct gy_nw_columns *const columns = turn->columns;

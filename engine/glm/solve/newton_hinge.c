@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* The hinge loss by Newton's method, for few features. Dual variables a are sought by proximal
- * points: with b those of the stage before,
+/* The hinge loss by Newton's method, for few features; newton.c calls it. Dual variables a are
+ * sought by proximal points: with b those of the stage before,
  *
  *     max over a in [0, c]:  sum of a_i - l2 / 2 |w|^2 - sum of (a_i - b_i)^2 / (2 sigma c_i),
  *                            l2 w = sum of y_i a_i x_i
  *
- * whose own dual is smooth in w, with slopes a_i(w) = b_i + sigma c_i (1 - m_i) brought into [0,
- * c_i], m_i = y_i x_i . w, and curvatures sigma c_i where that lies inside: few rows, so the matrix
- * is cheap. A step is searched exactly, on the margins alone. sigma doubles from stage to stage.
- * Each ends where l2 / 2 |w - w(a)|^2 is down to what the stage itself lacks, for any a in the box
- * is dual feasible and every point has its certificate,
+ * whose own dual is smooth in w. Its slopes are a_i(w) = b_i + sigma c_i (1 - m_i), brought into
+ * [0, c_i], where m_i = y_i x_i . w. Curvatures are sigma c_i where that lies inside: few rows, so
+ * the matrix is cheap. A step is searched exactly, on the margins alone. sigma doubles from stage
+ * to stage. Any a in the box is dual feasible, so every point has its certificate,
  *
  *     P(w) - D(a) = sum of (c_i max(0, 1 - m_i) - a_i (1 - m_i))  +  l2 / 2 |w - w(a)|^2,
  *
- * where no term is below 0.
+ * where no term is below 0. A stage ends where the second part is at most HINGE_SHARE times the
+ * first.
  *
  * (Li, Sun, Toh, "A highly efficient semismooth Newton augmented Lagrangian method", 2018.) The
  * first stages, where most rows lie inside, see a sample.
  *
- * Margins and sum of y a x are moved on in double, and made anew from w and a where a stage begins
- * after long ways. The goal is reached when the certificate of w and a as the floats that they are
- * kept in says so. */
+ * Margins and sum of y a x are moved on in double. They are made anew from w and a where a stage
+ * begins and they have moved far. The goal is reached when the certificate of w and a as the floats
+ * that they are kept in says so. */
 #include "engine/glm/glm_room.h"
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"
@@ -29,7 +29,7 @@
  * exact. */
 #define HINGE_SIGMA 0.25
 #define HINGE_CENTRE 0.5  /* of c */
-#define HINGE_GROWTH 2.0
+#define HINGE_GROWTH 2.0  /* of sigma, from stage to stage */
 #define HINGE_SHARE 3.0
 #define HINGE_STEPS 30    /* most of a stage */
 #define HINGE_MOST 1e8    /* sigma */
@@ -345,7 +345,7 @@ static int hinge_anew(struct hinge *h, struct gy_error *err)
     return hinge_walk(h, hinge_move_tile, err);
 }
 
-/* With the rows of a sample. */
+/* Begins on every step-th row, at the present w. */
 static int hinge_begin(struct hinge *h, int step, struct gy_error *err)
 {
     h->step = step;

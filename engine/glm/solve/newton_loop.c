@@ -17,8 +17,8 @@
 /* part of the squared residual that is left when the system is solved to the end */
 #define LOOP_EXACT 1e-10
 
-/* How small the residual of a step becomes, squared, as a share: the square root of how far the gap
- * has come, but no better than the goal needs. */
+/* The squared residual that a step may leave, as a share of the first. It is a tenth of the part
+ * that is left of the first gap, but not less than the goal needs. */
 static double loop_share(const struct gy_nw_method *m)
 {
     const struct gy_glm_run *const run = m->nw->run;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses of a block of rows and the algebra of small matrices, in vectors of four doubles by the
- * compilers' vector types. Operations and their order are the same on every processor, so bits are,
- * whatever registers it has. */
+/* For the solvers of second order: losses of a block of rows, and the algebra of small matrices. It
+ * is in vectors of four doubles, by the compilers' vector types. Operations and their order are the
+ * same on every processor, so bits are, whatever registers it has. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/base/cpu.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* X'DX among a set of features, as a triangle, row of data by row of data. A row with m entries in
- * the set adds m (m + 1) / 2 products. Short rows make it cheap, rows of ones cheapest. A thread
- * adds in float, in a block that stays in its cache. It empties it into the tile's total in double
- * before rounding piles up. Exactly, products and sums are doubles, and there is no block. */
+/* X'DX among a set of features, as a triangle, made row of data by row of data, for newton.c,
+ * newton_hinge.c and l1.c. A row with m entries in the set adds m (m + 1) / 2 products. Short rows
+ * make it cheap, rows of ones cheapest. A thread adds in float, in a block that stays in its cache.
+ * It empties it into the tile's total in double before rounding piles up. With nw->exact products
+ * and sums are doubles, and there is no block. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"
 
@@ -183,7 +184,7 @@ static size_t nw_matrix_totals(size_t room)
     return whole > least ? whole : least;
 }
 
-/* Memory for triangles of so many numbers, at least doubled each time. */
+/* Takes memory for triangles of `room` numbers, at least doubled each time. */
 static int nw_matrix_room(struct gy_nw *nw, size_t room, int with_map, struct gy_error *err)
 {
     const size_t threads = (size_t)nw->threads;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Passes over the rows. A resident feed's views are listed once; another feed is read from its
  * beginning in each pass. Of a row only its curvature stays between passes, one float, so that
- * memory does not grow with the entries. */
+ * memory does not grow with the entries. With columns (newton_columns.c) more stays. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "engine/job/peers.h"
 
 #define NW_CHUNK 4096 /* columns that are added up as one tile */
-/* numbers that ranks sum at once; matrices and the weights of a softmax model are longer */
+/* numbers that ranks sum at once, at least; longer vectors travel in several pieces */
 #define NW_WIRE_LEAST 4096
 
 struct nw_pass {
@@ -147,8 +147,7 @@ static void nw_reduce_tile(void *job, int64_t tile, int thread)
     }
 }
 
-/* The same from the columns: out_j = sum over column j of t_i x_ij. t belongs to a product or to
- * the pulls. */
+/* The sum over column j of t_i x_ij; t: one float a row. */
 GY_INT double gy_nw_column(const struct gy_nw *nw, size_t j, const float *t)
 {
     const struct gy_nw_columns *const columns = nw->columns;
@@ -172,6 +171,7 @@ GY_INT double gy_nw_column(const struct gy_nw *nw, size_t j, const float *t)
     return (sum + other) * (columns->value ? 1.0 : (double)columns->same);
 }
 
+/* The same for the pulls, which are doubles. */
 static double nw_column_pull(const struct gy_nw *nw, size_t j)
 {
     const struct gy_nw_columns *const columns = nw->columns;
@@ -330,7 +330,7 @@ GY_INT int gy_nw_forward(struct gy_nw *nw, const float *p, struct gy_error *err)
 
 /* ---- changed coefficients ---- */
 
-/* Of the dual variable whose coefficient is pull. */
+/* The conjugate of the dual variable whose coefficient is pull. */
 static double nw_conjugate(const struct gy_glm_loss *loss, double y, double pull, double c)
 {
     if (loss->form != GY_GLM_LOGIT)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* newton_state.h: what the solvers of second order share. A pass over the rows visits a point w. It
- * leaves three things: sums of losses, the pull of the rows u, and the curvature of each row's
- * loss. The pull u = sum of coefficient_i x_i is minus the gradient of the losses. Further passes
- * at the same point give products of the curvature matrix X'DX with a direction, or the matrix
- * itself for a set of features.
+/* newton_state.h: what the solvers of second order share: newton*.c, softmax.c and l1*.c. A pass
+ * over the rows visits a point w. It leaves three things: sums of losses, the pull of the rows u,
+ * and the curvature of each row's loss. The pull u = sum of coefficient_i x_i is minus the gradient
+ * of the losses. Further passes at the same point give products of the curvature matrix X'DX with a
+ * direction, or the matrix itself for a set of features.
  *
  * Every pass cuts each view into the same tiles. A tile adds into a slot of its own, and slots are
  * added in order. So bits are the same for any number of threads. */
@@ -21,7 +21,7 @@ struct gy_nw_sums {
     double linear;  /* y coefficient */
     double square;  /* coefficient^2 / c */
     double pull;    /* coefficient */
-    double curve;
+    double curve;   /* curvature */
     double weight;  /* c */
 };
 
@@ -102,18 +102,18 @@ typedef int gy_nw_sample(void *user, int step, struct gy_error *err);
 GY_INT int gy_nw_samples(struct gy_nw *nw, int begun, gy_nw_sample *sample, void *user,
                          struct gy_error *err);
 /* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound
- * are in run->result. Where *why stays GY_GLM_GOES_ON it does. */
+ * are in run->result. *why GY_GLM_GOES_ON: it goes on. Collective. */
 struct gy_nw_watch {
     struct gy_glm_checks checks;
     int epoch;
 };
 GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, enum gy_glm_why *why, struct gy_error *err);
 
-/* Whether the steps of a run still bring something. Zero, then begun with the first point's P and
- * gap. */
+/* Whether the steps of a run still bring something. At first it has P and gap of the first point,
+ * else zeros. */
 struct gy_nw_judge {
-    double primal, gap; /* of the last step that brought something, */
-    int idle;           /* and how many have passed since */
+    double primal, gap; /* of the last step that brought something */
+    int idle;           /* steps since then */
     int exact;          /* steps are solved to the end */
 };
 struct gy_nw_step {
@@ -122,8 +122,9 @@ struct gy_nw_step {
     double promise;     /* what P should lose by the step, about */
     double noise;       /* what P may owe to the floats of the weights and the sums of its terms */
 };
-/* 1: from now on they are to be solved to the end: judge->exact has become 1. Steps that bring
- * nothing even so: *why is rounding where they promised no more than noise, else stalled. */
+/* Takes the next step. 1: from now on steps are to be solved to the end; judge->exact has become 1.
+ * Where they bring nothing even so, *why is set: rounding if they promised no more than noise, else
+ * stalled. */
 GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, enum gy_glm_why *why);
 /* The noise of weights whose curvatures are this diagonal, or 1 over it. */
 GY_INT double gy_nw_noise(const float *w, const double *diagonal, int inverse, size_t dims, double primal);
@@ -146,12 +147,13 @@ struct gy_nw_method {
     int (*times)(struct gy_nw_method *m, struct gy_error *err); /* q = (X'DX + l2) p, of narrow */
     double (*condition)(struct gy_nw_method *m);                   /* z; r.z */
     int (*certify)(struct gy_nw_method *m, struct gy_error *err); /* the run's result, and its w */
-    /* judge.exact is new */
+    /* judge.exact has just become 1; moved: w moved in the last step */
     int (*to_the_end)(struct gy_nw_method *m, int moved, struct gy_error *err);
 };
 GY_INT int gy_nw_loop(struct gy_nw_method *m, struct gy_error *err);
-/* Its parts: w is visited; a step is found; w moves along it. *moved 0: P falls nowhere, as far as
- * floats show. The step s comes from r, z and rho = r.z, s being 0. */
+/* Its parts. start: w is visited. direction: the step s is found. search: w moves along s; *moved
+ * 0: P falls nowhere, as far as floats show. by_gradients: s from r, z and rho = r.z; s is 0
+ * before. */
 GY_INT int gy_nw_start(struct gy_nw_method *m, struct gy_error *err);
 GY_INT int gy_nw_direction(struct gy_nw_method *m, struct gy_error *err);
 GY_INT int gy_nw_search(struct gy_nw_method *m, int *moved, struct gy_error *err);
@@ -165,17 +167,18 @@ struct gy_nw_view {
 /* One pass: fn(job, tile, thread) for every tile of `slots`, of every view. job begins with
  * view. */
 GY_INT int gy_nw_walk(struct gy_nw *nw, gy_tile_fn fn, struct gy_nw_view *job, int slots, struct gy_error *err);
-/* Rows [from, to) of the tile. */
+/* Rows [*from, *to) of the view are those of the tile. */
 static inline void gy_nw_range(const struct gy_nw_view *view, int64_t tile, int slots, int32_t *from, int32_t *to)
 {
     *from = (int32_t)(tile * view->rows.count / slots);
     *to = (int32_t)((tile + 1) * view->rows.count / slots);
 }
+/* x_i . w without the bias. newton_pass.c */
 GY_INT double gy_nw_dot(const struct gy_rows *rows, int32_t i, const float *w);
 /* slot += t times row i */
 GY_INT void gy_nw_scatter(const struct gy_rows *rows, int32_t i, double t, double *slot);
 
-/* The sentence of a first point whose P is not a number. */
+/* GY_E_NONFINITE with a sentence where P of the first point is no finite number. newton_watch.c */
 GY_INT int gy_nw_finite(double primal, struct gy_error *err);
 
 /* newton_hinge.c: the hinge loss, of features few enough for a matrix, without a free bias. */
@@ -208,6 +211,7 @@ GY_INT void gy_nw_exp(double *x, size_t count); /* in place, of numbers in [-700
 GY_INT double gy_nw_inner(const double *a, const double *b, size_t count);
 GY_INT void gy_nw_add(double *y, double factor, const double *x, size_t count); /* y += factor x */
 GY_INT void gy_nw_add_floats(double *y, double factor, const float *x, size_t count);
+/* 1: a weight is not 0. */
 static inline int gy_nw_has_begun(const float *w, size_t dims)
 {
     size_t j = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of doubles over ranks by means of sums of floats. Few of them have sizes that differ at will
- * and travel whole (exact_sums.h). Each number of a vector is split into a multiple of a common
- * unit and a small rest, rounded as a float. The unit is so coarse that the multiples' sums are
- * exact in float in any order. */
+/* Sums of doubles over ranks by means of sums of floats. A few numbers, whose sizes may differ at
+ * will, travel whole (exact_sums.h). Each number of a longer vector is split into a multiple of a
+ * common unit and a small rest, rounded as a float. The unit is so coarse that the multiples' sums
+ * are exact in float in any order. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/glm/exact_sums.h"
 #include "engine/job/peers.h"

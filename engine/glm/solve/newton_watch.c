@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* When a solver of second order stops, and what it says on the way. All ranks decide the same: they
- * have the same sums, and ask each other where only one may know. */
+/* When a solver of second order stops, and what it says on the way; newton_loop.c, newton_hinge.c
+ * and l1.c call it. All ranks decide the same: they have the same sums, and ask each other where
+ * only one may know. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"
 
-#define NW_PATIENCE 20     /* steps in which P or the gap must have become less: */
-/* P by this part; where steps are not solved to the end, by a tenth of the goal; the gap by half */
+/* Steps in which P must fall by a part of itself, or the gap by half. The part is NW_SLOW, and a
+ * tenth of the goal where steps are solved to the end. */
+#define NW_PATIENCE 20
 #define NW_SLOW 0.1
 #define NW_FLOAT 0x1p-24   /* half the distance of two floats from 1 */
 #define NW_DOUBLE 1e-12    /* of P: what sums of its terms may owe to doubles */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stochastic dual coordinate ascent (1), proximal where there is an l1 besides the l2, over threads
- * (2) and ranks (3), accelerated by a proximal term (4). A run, with who does each line:
+ * (2) and ranks (3), accelerated by a proximal term (4). solver.c has it in its table. A run, with
+ * who does each line:
  *
  *     w = shrink(u, l1 / (l2 + kappa))    u = (sum of coefficient x + kappa centre) / (l2 + kappa)
  *     repeat
@@ -250,8 +251,8 @@ static void sdca_back(struct gy_sdca *s)
     gy_glm_levels_begin(&s->ranks, s->u);
 }
 
-/* Whether the passes have made the point worse; then it goes back. A pass sums gaps as of the
- * visits. The first pass of a cold run says nothing. */
+/* 1: the passes have made the point worse, and it went back. A pass sums each row's gap as of its
+ * visit. The first pass of a cold run says nothing. */
 static int sdca_guard(struct gy_sdca *s, struct sdca_watch *watch, int guarded)
 {
     if (watch->cold)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The centre of the proximal term, and kappa. A larger kappa takes a pass faster towards the best
- * point of its own problem, and those points slower towards the best of all. Both are balanced
- * where the gap that is left inside, summed by the pass, is about CENTRE_BALANCE times kappa / 2 |w
- * - centre|^2, which is what the centre still lacks. So kappa is moved towards that by steps.
- * Between ranks a pass sums only a part of that gap: each rank's dual variables agree with its own
- * copy of the weights. The rest falls slowly where kappa is small, so the balance is another one.
- * The centre runs ahead by the momentum that belongs to kappa for strongly convex functions. Points
- * of several ranks are rough. There it does not run ahead where the weights turn back from it.
- * (O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015.) */
+/* The centre of the proximal term, and kappa; sdca.c calls it between passes. A larger kappa takes
+ * a pass faster towards the best point of its own problem, and those points slower towards the best
+ * of all. Both are balanced where the gap that is left inside, summed by the pass, is about
+ * CENTRE_BALANCE times kappa / 2 |w - centre|^2, which is what the centre still lacks. So kappa is
+ * moved towards that by steps. Between ranks a pass sums only a part of that gap: each rank's dual
+ * variables agree with its own copy of the weights. The rest falls slowly where kappa is small, so
+ * the balance is another one. The centre runs ahead by the momentum that belongs to kappa for
+ * strongly convex functions. Points of several ranks are rough. There it does not run ahead where
+ * the weights turn back from it. (O'Donoghue and Candes, "Adaptive restart for accelerated gradient
+ * schemes", 2015.) */
 #include "engine/glm/solve/sdca_state.h"
 
 #define CENTRE_TILE 4096

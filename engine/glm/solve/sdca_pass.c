@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* One pass. The rows of a resident feed are one window, those of another are one window a view. A
- * window's rows are dealt to the threads afresh in each pass. It is cut into ranges that fit a
- * cache. Each range is shuffled and cut into as many parts as there are threads. A thread takes its
- * part of every range, a row of each in turn. Order depends on seed, pass and window alone. Rows
- * are shuffled one by one, over the whole window. Buckets of neighbours that stay together pass
- * after pass cost many passes where rows share frequent features. For then what the buckets' dual
- * variables add up to moves but slowly from one to the other.
+/* One pass of sdca.c. The rows of a resident feed are one window, those of another are one window a
+ * view. A window's rows are dealt to the threads afresh in each pass. It is cut into ranges that
+ * fit a cache. Each range is shuffled and cut into as many parts as there are threads. A thread
+ * takes its part of every range, a row of each in turn. Order depends on seed, pass and window
+ * alone. Rows are shuffled one by one, over the whole window. Buckets of neighbours that stay
+ * together pass after pass cost many passes where rows share frequent features. For then what the
+ * buckets' dual variables add up to moves but slowly from one to the other.
  *
  * Threads meet when they have done so much that meeting costs a small part of it. Sooner is better:
  * their changes overlap less, and sigma may be smaller. It follows what is measured at each

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of dual coordinate ascent share: room for a run, the rows' dual variables, and the
- * weights that the shared vector stands for. The first dual point is 0 everywhere; of the logistic
- * loss it is so small that it adds nothing to u in float. */
+/* What sdca.c, sdca_pass.c and sdca_centre.c share: room for a run, the rows' dual variables, and
+ * the weights that the shared vector stands for. The first dual point is 0 everywhere; of the
+ * logistic loss it is so small that it adds nothing to u in float. */
 #include "engine/glm/glm_room.h"
 #include "engine/glm/solve/sdca_state.h"
 #include "engine/job/peers.h"
@@ -97,7 +97,7 @@ static int sdca_room(struct gy_sdca *s, struct gy_error *err)
     const int fan = s->threads.fan, several = fan > 1 || s->ranks.base;
     const int64_t rows = feed->rows, most = feed->resident ? rows : feed->most_rows;
     const int64_t ranges = window->most_ranges = gy_ceil_div(gy_ceil_div(most, SDCA_RANGE) + 1, fan) * fan;
-    /* ranks would have each another mean */
+    /* not with ranks: each would have a mean of its own */
     const int rough = !s->ranks.base && (s->rough || (!feed->resident && feed->views > 1));
     const struct gy_glm_room room[] = {
         { &s->u, s->pitch, sizeof *s->u },

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* sdca_state.h: the state of a run of stochastic dual coordinate ascent, for its own files.
+/* sdca_state.h: the state of a run of stochastic dual coordinate ascent, for its four files: sdca.c
+ * (the solver), sdca_pass.c, sdca_centre.c and sdca_state.c.
  *
  * u is the shared vector: 1 / l2 sum of coefficient x; the weights are u, or u shrunk by l1 / l2.
- * Each of `fan` threads moves a replica of its own, by sigma times what a row says, takes a row's
- * curvature that much larger, and when the threads meet
+ * Each of `fan` threads moves a replica of its own, by sigma times what a row says, and takes a
+ * row's curvature that much larger. When the threads meet,
  *
  *     u += (sum over threads of (replica - u)) / sigma        replica = u
  *
@@ -27,7 +28,7 @@
 #define SDCA_MEANS 8     /* values of u in its mean */
 #define SDCA_APART 8     /* doubles, so that threads write to cache lines of their own */
 
-/* What a tile of rows adds up. */
+/* What a tile of rows adds up: P(0), and c |x|^2. */
 struct sdca_sums {
     double start, square;
 };
@@ -56,7 +57,7 @@ struct sdca_proximal {
     double kappa, first_kappa;
     float *centre, *before;  /* [pitch]; before: the weights when the centre was moved last */
     double move;             /* the term after the pass */
-    int turned;              /* ranks' weights have gone back against the way from those before */
+    int turned;              /* ranks: the weights went against their way from those before */
     double step;             /* a kink: move / kappa of the pass before; 0: none */
 };
 
@@ -100,7 +101,7 @@ struct gy_sdca {
     float *u;                /* [pitch] this rank's */
     /* [pitch] the mean of u over the last pass, where its last value is too rough; else NULL */
     float *mean;
-    float share;             /* of the pass, that u now counts for in mean */
+    float share;             /* part of the pass that u now counts for in mean */
     float *dual;             /* [rows] */
     /* [rows] |x|^2 once it is known, else -1; NULL: the feed is resident */
     float *norm;
@@ -117,14 +118,16 @@ struct gy_sdca {
 
 /* ---- sdca_state.c ---- */
 
-/* Room for a run, and u from its duals. */
+/* Takes room for a run, and makes u from its dual variables. On failure nothing is held.
+ * Collective. */
 GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_error *err);
 GY_INT void gy_sdca_close(struct gy_sdca *s);
 /* Room for pointers to rows' values, if there is none. */
 GY_INT int gy_sdca_values(struct gy_sdca *s, struct gy_error *err);
-/* The dual variables of the window's rows are copied to dual; or, take, from it. */
+/* Copies the dual variables of the window's rows to dual; take 1: from dual to the rows. */
 GY_INT void gy_sdca_copy(struct gy_sdca *s, int take);
-/* A resident feed keeps dual variables with its rows: copied to dual; or, take, from it. */
+/* The same for a resident feed, whose rows keep them from pass to pass. Else, or before the first
+ * pass, nothing happens. */
 GY_INT void gy_sdca_duals(struct gy_sdca *s, int take);
 /* What the weights are shrunk by: l1 / (l2 + kappa). */
 GY_INT float gy_sdca_soft(const struct gy_sdca *s);
@@ -143,7 +146,7 @@ GY_INT int gy_sdca_from_duals(struct gy_sdca *s, struct gy_error *err);
 
 /* The first kappa, of the sum of c |x|^2 of some rows. */
 GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows);
-/* After a pass and the ranks' meeting: move, inside. Collective. */
+/* Called after a pass and the ranks' meeting. Sets move, turned, inside. Collective. */
 GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err);
 /* Called before the next pass. The centre follows the weights. measured: kappa follows what was
  * measured. ahead: the centre may run ahead of the weights. */
@@ -151,7 +154,7 @@ GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead);
 
 /* ---- sdca_pass.c ---- */
 
-/* Visits every row of this rank once; its threads have met afterwards. Sets gap. */
+/* Visits every row of this rank once; its threads have met afterwards. Sets gap. Collective. */
 GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err);
 
 /* ---- sdca.c ---- */

@@ -167,7 +167,7 @@ static void soft_tile(void *job, int64_t tile, int thread)
     }
 }
 
-/* Adds slots, all ranks together. */
+/* One pass; then adds the slots, over all ranks. sums: losses, rows of no class. */
 static int soft_walk(struct soft_pass *pass, double sums[2], struct gy_error *err)
 {
     struct soft *const soft = pass->soft;
