@@ -228,6 +228,16 @@ unsummed three.model | awk '/^part 1/ { for (i = 1; i < NF; i++) { if ($i == "ob
 expect 7 "$GYRE" glm verify forged.model three.svm
 says "$out" 'its bound is above the optimum'
 expect 7 "$GYRE" glm verify g.model c.blocks --l2 6
+# what a file may say and training refuses is judged as well: labels 1 and 0 over rows of 1 and -1,
+# a free bias without a bias
+expect 0 "$GYRE" glm train tiny.svm plain.model --l2 1 --gap 1e-3
+unsummed plain.model | sed 's/^label 1 -1$/label 1 0/; s/^label -1 1$/label 0 1/' >forged.model
+if grep -q '^label.* 0' forged.model; then ok; else bad 'no label was changed'; fi
+expect 7 "$GYRE" glm verify forged.model tiny.svm --gap 1e-12
+says "$out" 'the gap that was asked for is not proved'
+unsummed plain.model | sed 's/^bias_free 0/bias_free 1/' >forged.model
+expect 7 "$GYRE" glm verify forged.model tiny.svm --gap 1e-12
+says "$out" 'the gap that was asked for is not proved'
 expect 7 "$GYRE" glm train tiny.svm short.model --gap 1e-6 --epochs 1 --solver sdca
 says "$err" "training ended by 'epochs'"
 there short.model
@@ -343,6 +353,25 @@ says "$out" '"why":"gap"'
 expect 0 "$GYRE" launch -n 2 --threads 1 -- "$GYRE" glm train g.blocks two.model --l2 5 --gap 1e-6 --json
 near "$(sed -n 's/.*"event":"end".*"objective":\([-0-9.e+]*\).*/\1/p' "$out")" "$objective" 2e-6
 if [ "$(grep -c '"event":"end"' "$out")" = 1 ]; then ok; else bad 'not one rank alone speaks'; fi
+# one that takes part in other sums is refused; without a device on one rank none trains on its own
+cat >other.sh <<'END'
+gyre=$1
+shift
+[ "$GYRE_RANK" = 0 ] || set --
+exec "$gyre" glm train tiny.svm other.model --l2 1 --epochs 5 --gap 0 "$@"
+END
+for option in '--trace other.json' '--out other.run' '--test tiny.svm' '--device auto'; do
+    # shellcheck disable=SC2086
+    if "$GYRE" launch -n 2 --threads 1 -- sh other.sh "$GYRE" $option >"$out" 2>"$err"; then bad "$option on one rank"; else ok; fi
+    says "$err" "the linear model's settings"
+done
+if [ -f "$(dirname "$GYRE")/libgyre-emu.so" ]; then
+    echo 'gyre=$1; [ "$GYRE_RANK" = 0 ] || export GYRE_EMU=/nowhere; exec "$gyre" glm train g.blocks other.model --l2 5 --device emu' >emu.sh
+    if "$GYRE" launch -n 2 --threads 1 -- sh emu.sh "$GYRE" >"$out" 2>"$err"; then bad 'a rank without a device trains'; else ok; fi
+    says "$err" 'another rank cannot train on its device'
+else
+    skip 'no emulator'
+fi
 
 # ---- a real data set and its known optimum
 a9a=${GYRE_TEST_DATA:-}/glm/a9a

@@ -95,6 +95,27 @@ static void test_liblinear_text(void)
     gyre_glm_close(m);
 }
 
+/* The last two of many labels are the same. */
+static void test_label_twice(void)
+{
+    enum { LABELS = 1500 };
+    struct gyre_glm *m = NULL;
+    struct gyre_error error = { 0 };
+    FILE *f = fopen(path, "w");
+    if (!T_CHECK(f != NULL))
+        return;
+    fprintf(f, "solver_type L2R_LR\nnr_class %d\nlabel", LABELS);
+    for (int i = 0; i < LABELS; i++)
+        fprintf(f, " %d", i < LABELS - 1 ? i : i - 1);
+    fprintf(f, "\nnr_feature 1\nbias -1\nw\n");
+    for (int i = 0; i < LABELS; i++)
+        fprintf(f, "%d ", i);
+    fprintf(f, "\n");
+    fclose(f);
+    T_CHECK(gyre_glm_load(&m, path, &error) != GYRE_OK && strstr(error.text, "a label stands twice"));
+    gyre_glm_close(m);
+}
+
 static void test_damaged_texts(void)
 {
     static const struct {
@@ -444,6 +465,7 @@ int main(void)
     test_round_trips();
     test_liblinear_text();
     test_damaged_texts();
+    test_label_twice();
     test_scores();
     test_metrics();
     test_regression_metrics();

@@ -284,6 +284,10 @@ static void test_refused(void)
     struct gy_loader_config config = loader_config(101, 8, 1, 1, 1);
     T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG &&
             strstr(loader_err.text, "fewer than a batch of 101"));
+    config = loader_config(32, 8, 1, 1, 1);
+    config.parts = 4; /* 3 whole batches of the 100 samples */
+    T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG &&
+            strstr(loader_err.text, "100 samples, fewer than 4 batches of 32"));
     config = loader_config(4, 8, 2, 1, 1);
     T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG && strstr(loader_err.text, "2 channels"));
     config = loader_config(4, 8, 1, 1, 0);

@@ -13,7 +13,7 @@ const struct cli_option cli_glm_option_rows[9] = {
     { "format", "auto|svmlight|libffm|criteo|csv", "auto", "of text", CLI_CHOICE, AT(format), 0, 0 },
     { "zero-based", NULL, NULL, "ids of svmlight text begin with 0", CLI_FLAG, AT(zero_based), 0, 0 },
     { "lenient", NULL, NULL, "mend what can be read without doubt, and say so, instead of ending at the first wrong line", CLI_FLAG, AT(lenient), 0, 0 },
-    { "hash-bits", "N", NULL, "of text: hash ids to N bits; default: as they are, criteo 20; prediction takes the model's", CLI_WHOLE, AT(hash_bits), 0, 31 },
+    { "hash-bits", "N", NULL, "of text: hash ids to N bits; default: as they are, criteo 20; prediction takes the model's", CLI_WHOLE, AT(hash_bits), 0, 30 },
     { "hash-seed", "N", "0", "of the hash", CLI_WHOLE, AT(hash_seed), 0, 9e18 },
     { "label-column", "N", "0", "csv: from 0; -1: the last", CLI_WHOLE, AT(label_column), -1, 1e9 },
     { "header", "auto|no|yes", "auto", "csv: does the first line have names?", CLI_CHOICE, AT(header), 0, 0 },

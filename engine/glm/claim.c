@@ -58,7 +58,16 @@ static int glm_verify_open(struct glm_verify *v, const struct gyre_glm_verify_co
     return gy_glm_source_open(&v->source, &v->data, &m->info, 0, v->pool, &m->alloc, err);
 }
 
-/* The same problem over the same rows, by one of the solvers; GY_E_UNSUPPORTED: not by this one. */
+static int glm_verify_is_weighted(const struct gyre_glm_info *info)
+{
+    int i = 0;
+    while (i < info->classes && info->class_weight[i] == 1)
+        i++;
+    return i < info->classes;
+}
+
+/* The same problem over the same rows, by one of the solvers. GY_E_UNSUPPORTED: not by this one.
+ * GY_E_ARG: by none, as the file says what no training takes. */
 static int glm_verify_solve(struct glm_verify *v, const char *solver, double gap, struct gy_error *err)
 {
     struct gyre_glm_config c;
@@ -74,12 +83,12 @@ static int glm_verify_solve(struct glm_verify *v, const char *solver, double gap
     c.l1 = info->l1;
     c.l2 = info->l2;
     c.bias = info->bias;
-    c.bias_free = info->bias_free;
+    c.bias_free = info->bias_free && info->bias > 0;
     c.normalize = info->normalize;
     c.softmax = gy_glm_model_is_whole(v->model);
     c.weight_label = info->label;
     c.weight_factor = info->class_weight;
-    c.weights = info->classes;
+    c.weights = glm_verify_is_weighted(info) ? info->classes : 0;
     c.threads = v->c.threads;
     c.gap = fmax(gap, CLAIM_LEAST);
     c.seconds = v->c.seconds;
@@ -146,7 +155,7 @@ static int glm_verify_again(struct glm_verify *v, int k, struct gyre_glm_verdict
         gyre_glm_close(v->own);
         v->own = NULL;
         const int status = glm_verify_solve(v, turns[i].solver, turns[i].part * (v->c.gap > 0 ? fmin(said, v->c.gap) : said), &own_err);
-        if (status != GY_OK && status != GY_E_UNSUPPORTED && status != GY_E_NONFINITE)
+        if (status != GY_OK && status != GY_E_UNSUPPORTED && status != GY_E_NONFINITE && status != GY_E_ARG)
             return *err = own_err, status;
         const struct gyre_glm_part *const own = status == GY_OK ? glm_verify_own(v, k) : NULL;
         out->bound = own ? fmax(out->bound, own->bound) : out->bound;

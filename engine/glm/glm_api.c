@@ -25,8 +25,8 @@ GY_INT int gy_glm_data_take(struct gyre_glm_data *out, const struct gyre_glm_dat
     for (int i = 0; out->files && i < out->file_count; i++)
         if (!out->files[i])
             return GY_FAIL(err, GY_E_ARG, "%s: files[%d] is NULL", name, i);
-    if (out->hash_bits < 0 || out->hash_bits > 31)
-        return GY_FAIL(err, GY_E_ARG, "%s: hash_bits is %d; it must be in 0 .. 31", name, out->hash_bits);
+    if (out->hash_bits < 0 || out->hash_bits > 30)
+        return GY_FAIL(err, GY_E_ARG, "%s: hash_bits is %d; it must be in 0 .. 30", name, out->hash_bits);
     return GY_OK;
 }
 

@@ -150,8 +150,8 @@ static int glm_read_head_line(struct glm_read *r, int *bit)
     return GY_OK;
 }
 
-/* All lines but label must be there, and as many labels as classes, each once. Without labels a
- * loss for numbers is a regression. Of more than 1024 labels repeats are not looked for. */
+/* All lines but label must be there, and as many labels as classes. Without labels a
+ * loss for numbers is a regression. */
 static int glm_read_check_head(struct glm_read *r)
 {
     const int need = GLM_READ_SOLVER | GLM_READ_CLASS | GLM_READ_FEATURE | GLM_READ_BIAS;
@@ -161,10 +161,6 @@ static int glm_read_check_head(struct glm_read *r)
         return glm_read_fail(r, "the weights begin before solver_type, nr_class, nr_feature and bias were said");
     if (!regression && r->labels != r->classes)
         return glm_read_fail(r, "label does not have as many numbers as nr_class says");
-    for (int a = 0; a < r->labels; a++)
-        for (int b = 0; b < a && r->labels <= 1024; b++)
-            if (r->label[a] == r->label[b])
-                return glm_read_fail(r, "a label stands twice");
     r->info.classes = regression ? 0 : r->classes;
     r->columns = r->info.classes > 2 || (r->info.softmax && r->info.classes == 2) ? r->info.classes : 1;
     if (r->info.classes == 2)
@@ -176,6 +172,14 @@ static int glm_read_compare(const void *a, const void *b)
 {
     const float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
+}
+
+static int glm_read_is_double(const float *sorted, int count)
+{
+    int i = 1;
+    while (i < count && sorted[i] != sorted[i - 1])
+        i++;
+    return i < count;
 }
 
 static int glm_read_take(struct glm_read *r, const struct gy_alloc *alloc)
@@ -191,7 +195,9 @@ static int glm_read_take(struct glm_read *r, const struct gy_alloc *alloc)
      * file is worth. */
     const int64_t left = (int64_t)(r->end - r->at), need = 2 * ((int64_t)info.features + (info.bias != 0)) * r->columns;
     int status = GY_OK;
-    if (need > left + 2)
+    if (glm_read_is_double(sorted, r->labels))
+        status = glm_read_fail(r, "a label stands twice");
+    else if (need > left + 2)
         status = GY_FAIL(r->err, GY_E_TRUNCATED, "%.300s:%" PRId64 ": nr_feature %" PRIu32 " needs more weights than the file has bytes", r->path, r->line,
                          info.features);
     else

@@ -417,9 +417,9 @@ static int glms_shuffle(void *self, int on, uint64_t seed, struct gy_error *err)
     struct glms_stream *const s = self;
     if (s->at != 0)
         return GY_FAIL(err, GY_E_BUG, "the order of windows was changed after %" PRId64 " of %" PRId64 " of them", s->at, s->windows);
+    glms_stop(s);
     if (s->status != GY_OK) /* next says it */
         return GY_OK;
-    glms_stop(s);
     s->shuffle = on;
     s->seed = seed;
     s->filled = s->released = s->begin = s->taken;

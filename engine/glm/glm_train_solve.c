@@ -286,10 +286,12 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
     if (status != GY_OK && status != GY_E_STOPPED)
         return status;
     const int judged = solve_judge(t, course->solver, &v, &why);
-    if (judged == GY_E_NONFINITE && best->there)
-        return solve_without(t, course, best, status, more, err);
     if (judged != GY_OK)
-        return *err = why, judged;
+        *err = why;
+    if (judged == GY_E_NONFINITE && status == GY_OK)
+        return solve_without(t, course, best, judged, more, err);
+    if (judged != GY_OK)
+        return judged == GY_E_NONFINITE && best->there ? status : judged;
     GY_TRY(solve_is_late(t, course, &late, err));
     solve_keep(best, &v, status == GY_E_STOPPED ? GY_GLM_STOPPED : t->run.why);
     *more = status == GY_OK && solve_goes_on(t, course, best, &v, late);

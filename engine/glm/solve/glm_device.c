@@ -21,6 +21,20 @@
 #include "kernels/op_table.h"
 #include "engine/glm/exact_sums.h"
 
+/* Ranks train on devices together or not at all: their sums differ from those of the CPU's solver.
+ * Returns status, or GY_E_NODEVICE where another rank has failed. Collective. */
+static int gld_agree(const struct gy_glm_run *run, int status, struct gy_error *err)
+{
+    struct gy_error lost = { 0 };
+    int any = 0;
+    const int told = gy_peers_any(run->job, status != GY_OK, &any, &lost);
+    if (status != GY_OK)
+        return status;
+    if (told != GY_OK)
+        return *err = lost, told;
+    return any ? GY_FAIL(err, GY_E_NODEVICE, "another rank cannot train on its device") : GY_OK;
+}
+
 #ifndef GY_NO_CUDA
 
 static void gld_say(void *user, int level, const char *text)
@@ -304,16 +318,21 @@ static int gld_prepare(struct gy_gld *d)
     return d->b->ready(d->self, &d->err);
 }
 
+static int gld_get_ready(struct gy_gld *d, size_t memory)
+{
+    GY_TRY(gy_gld_get_duals(d));
+    GY_TRY(gy_gld_views(d));
+    GY_TRY(gy_gld_deal(d, memory));
+    GY_TRY(gld_prepare(d));
+    return gy_gld_get_all(d);
+}
+
 static int gld_all(struct gy_gld *d, size_t memory)
 {
     GY_TRY(gy_glm_levels_open(&d->levels, d->run->job, d->run->alloc, d->weights, 1, &d->err));
     d->levels.sigma = d->levels.base ? d->levels.fan : 1;
     d->levels.fixed = 1;
-    GY_TRY(gy_gld_get_duals(d));
-    GY_TRY(gy_gld_views(d));
-    GY_TRY(gy_gld_deal(d, memory));
-    GY_TRY(gld_prepare(d));
-    GY_TRY(gy_gld_get_all(d));
+    GY_TRY(gld_agree(d->run, gld_get_ready(d, memory), &d->err));
     d->started = 1;
     return gld_train(d);
 }
@@ -352,35 +371,34 @@ static int gld_solve(struct gy_gld *d, size_t memory)
 /* *started: it has trained, or tried to. */
 static int gld_on_device(struct gy_glm_run *run, const struct gy_glm_device *device, const char *name, int *started, struct gy_error *err)
 {
+    *started = 0;
     struct gy_gld d = { .run = run, .log_to = device->log };
     d.log = (struct gy_log){ gld_say, &d, device->log ? device->log->level : GY_LOG_ERROR };
     struct gy_backend_config config = { .alloc = run->alloc, .log = &d.log, .kernel_cache = device->kernel_cache };
     const int own = run->job && run->job->locals > 1 ? run->job->local : 0;
-    GY_TRY(gy_device_open_backend(name, &config, device->use_env, own, &d.b, &d.self, err));
-    const int status = gld_solve(&d, device->memory);
-    d.b->close(d.self);
-    *started = d.started;
-    if (status != GY_OK)
+    int status = gld_fits(run, err);
+    if (status == GY_OK)
+        status = gy_device_open_backend(name, &config, device->use_env, own, &d.b, &d.self, err);
+    const int opened = status == GY_OK;
+    status = gld_agree(run, status, err);
+    if (status == GY_OK) {
+        status = gld_solve(&d, device->memory);
         *err = d.err;
+    }
+    if (opened)
+        d.b->close(d.self);
+    *started = d.started;
     return status;
 }
 
 #else
 
-static int gld_fits(const struct gy_glm_run *run, struct gy_error *err)
-{
-    (void)run;
-    (void)err;
-    return GY_OK;
-}
-
 static int gld_on_device(struct gy_glm_run *run, const struct gy_glm_device *device, const char *name, int *started, struct gy_error *err)
 {
-    (void)run;
     (void)device;
     *started = 0;
-    return GY_FAIL(err, GY_E_NODEVICE,
-                   "device '%s': this build has no CUDA; the profile all has it", name);
+    GY_FAIL(err, GY_E_NODEVICE, "device '%s': this build has no CUDA; the profile all has it", name);
+    return gld_agree(run, GY_E_NODEVICE, err);
 }
 
 #endif
@@ -398,9 +416,7 @@ GY_INT int gy_glm_solve_on(struct gy_glm_run *run, const struct gy_glm_device *d
     int started = 0;
     if (strcmp(device->name, "cpu") == 0)
         return gld_on_cpu(run, err);
-    int status = gld_fits(run, &why);
-    if (status == GY_OK)
-        status = gld_on_device(run, device, wanted ? device->name : "cuda", &started, &why);
+    const int status = gld_on_device(run, device, wanted ? device->name : "cuda", &started, &why);
     if (status != GY_OK && !started && !wanted) {
         gy_log_write(device->log, GY_LOG_INFO, "device auto: the CPU, because %s", why.text);
         return gld_on_cpu(run, err);
