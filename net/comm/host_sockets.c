@@ -8,7 +8,7 @@
 
 #define HOST_SOCKETS_FLIGHTS 4
 #define HOST_SOCKETS_STRIP 2048 /* floats that are summed at a time */
-#define HOST_SOCKETS_DEPTH 5    /* strips that a sum of 16 groups keeps at once */
+#define HOST_SOCKETS_DEPTH 5    /* strips that a sum of GY_NET_GROUPS, 16, keeps at once */
 #define HOST_SOCKETS_PAGE ((size_t)4096)
 
 struct host_sockets_line {

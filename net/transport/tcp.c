@@ -97,7 +97,7 @@ static void tcp_gone(struct gy_net_tcp *t, struct tcp_peer *p)
     gy_net_stream_end(p->stream);
 }
 
-/* Its connection is lost to those who wait for it. */
+/* The connection ended by itself, which loses the peer to whoever waits for it. */
 static void tcp_break(struct gy_net_tcp *t, struct tcp_peer *p)
 {
     p->broke = 1;
