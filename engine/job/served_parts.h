@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* served_parts.h: the state of a job with servers, shared by the files served_*.c alone. */
+/* served_parts.h: the state of a job with servers, shared by the files served_*.c. job.c opens and
+ * closes such a job by it. */
 #ifndef GY_JOB_SERVED_PARTS_H
 #define GY_JOB_SERVED_PARTS_H
 #include "engine/gyre_job.h"
@@ -47,7 +48,7 @@ struct gy_served {
     size_t room_bytes;
     int64_t sums, fetches, leaves, meets; /* frames so far */
     int64_t steps;                   /* a worker's, between two of them */
-    int meet, came, met;             /* it was called; that came since it was asked; so often */
+    int meet, came, met;             /* called to meet; workers that came since; meetings */
     int stop;                        /* some worker was asked to */
     unsigned char *told;             /* a worker: [workers], lost ones of whom it has said so */
     struct gy_net_request *end;      /* a worker that leaves: [servers], what each counted */
@@ -60,8 +61,9 @@ GY_INT int gy_served_rank(const struct gy_served *s, int server); /* in the job 
 GY_INT int gy_served_is_lost(const struct gy_served *s, int worker, const char **text);
 GY_INT int gy_served_leader(const struct gy_served *s); /* a worker; -1: all are lost */
 GY_INT int gy_served_lockstep(const struct gy_served *s);
-/* Nothing has moved so many times. */
+/* Waits, after some calls longer each time: nothing has moved `still` times. */
 GY_INT void gy_served_pause(const struct gy_served *s, int still);
+/* Until the request is done, or a peer is gone that may be: then it is not GY_NET_DONE. */
 GY_INT int gy_served_await(struct gy_served *s, struct gy_net_request *request,
                            struct gy_error *err);
 /* Posts what the request says. A peer that may be lost, and is, is no error: it is GY_NET_LOST. */
@@ -101,7 +103,7 @@ GY_INT void gy_server_close(struct gy_served *s); /* behind the end of the job's
  * ranks. */
 GY_INT int gy_served_open(struct gyre_job **out, struct gyre_job *all,
                           const struct gyre_job_config *config, struct gy_error *err);
-GY_INT struct gyre_job *gy_served_all(const struct gyre_job *job); /* that it was made of */
-GY_INT void gy_served_close(struct gyre_job *job); /* when that one is closed */
+GY_INT struct gyre_job *gy_served_all(const struct gyre_job *job); /* the job that it was made of */
+GY_INT void gy_served_close(struct gyre_job *job); /* after that one */
 
 #endif

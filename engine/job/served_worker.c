@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* served_worker.c: a worker's side. It copies a gradient behind a frame, sends it, and posts the
- * receive of the answer at once. Both travel while the rest of the backward pass is computed. */
+/* served_worker.c: a worker's side, for served_job.c. It copies a gradient behind a frame, sends
+ * it, and posts the receive of the answer at once. Both travel while the rest of the backward pass
+ * is computed. */
 #include "engine/job/served_parts.h"
 #include "net/comm/reform.h"
 
