@@ -40,7 +40,7 @@ GY_INT int gy_job_look(struct gyre_job *job);
 GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gy_error *err);
 /* What sums the memory without a copy; NULL: it is none of gy_job_take, or this rank is alone. */
 GY_INT struct gy_net_host *gy_job_node(const struct gyre_job *job, const void *memory);
-GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* or NULL; no sum may be open in it */
+GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* NULL is fine; no sum is open in it */
 /* In each step `sums` sums of the memory are begun: its buckets, by which sentences name them. */
 GY_INT void gy_job_turn(struct gyre_job *job, const void *memory, int sums);
 /* Begins data[i] = sum of all ranks' data[i], in memory of gy_job_take, or in its sums. It is not

@@ -184,8 +184,8 @@ static int comm_same_algorithm(struct gy_net_comm *w, const char *name, struct g
     return gy_net_boot_compare(w->boot, fields, GY_COUNT(fields), err);
 }
 
-/* 1: all ranks are on one host, or a power of two of ranks is on hosts with equally many, host by
- * host. All ranks find the same. */
+/* 1: all ranks are on one host, or 1, 2, 4 ... ranks are on hosts with equally many, host by host.
+ * All ranks find the same. */
 static int comm_is_regular(const struct gy_net_comm *w)
 {
     const int ranks = w->place.ranks;

@@ -24,7 +24,7 @@
 #define GY_NET_HOST_H
 #include "engine/base/mem.h"
 
-#define GY_NET_HOST_RANKS 64
+#define GY_NET_HOST_RANKS 64   /* at most */
 #define GY_NET_HOST_SMALL 4096 /* bytes of a slot */
 #define GY_NET_HOST_OPEN 256   /* sums that a rank may have begun and not finished */
 
@@ -70,6 +70,7 @@ GY_INT int gy_net_host_start(struct gy_net_host *node, float *data, int64_t coun
 /* Sums what is ready, without waiting. 1: the sum is there; 0: not yet; < 0: a status of the level
  * above. */
 GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
+/* The same until the sum is there. GY_E_PEER: a rank is lost, or later than wait_ns. */
 GY_INT int gy_net_host_wait(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
 /* The first other rank of this host that has not begun the sum, else that has not finished it;
  * -1: none. */
