@@ -119,7 +119,7 @@ GY_INT int gy_worker_pull(struct gy_served *s, int64_t ticket, struct gy_error *
 
 /* ---- all else ---- */
 
-/* Room for so many bytes; what was in it is gone. */
+/* Room for `bytes` bytes; its former content is gone. */
 static int worker_room(struct gy_served *s, size_t bytes, struct gy_error *err)
 {
     if (bytes <= s->room_bytes)
