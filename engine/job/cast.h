@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cast.h: sends bytes of one rank, or of each, to all ranks, by sums of whole numbers. Opening a
- * job and meetings of workers call it. */
+/* cast.h: sends bytes of one rank, or of each, to all ranks, by sums of whole numbers. job.c and
+ * served_meet.c call it, and engine/train/outlive.c through the job's table. GY_E_PEER: a rank is
+ * lost. */
 #ifndef GY_CAST_H
 #define GY_CAST_H
 #include "engine/job/peers.h"

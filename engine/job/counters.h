@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* counters.h: what a rank counts while it trains, for the report at a run's end. All fields are
- * int64_t, so that they travel as rows (gather.h). A new field needs its line here and its name in
- * tools/lab/job_report.c. */
+/* counters.h: what a rank counts while it trains (recorder.c), for the report at a run's end. All
+ * fields are int64_t, so that they travel as rows (gather.h). A new field needs its line here and
+ * its name in tools/lab/job_report.c. */
 #ifndef GY_COUNTERS_H
 #define GY_COUNTERS_H
 #include "engine/base/base.h"

@@ -4,15 +4,16 @@
  * that of shards, all have as many. Otherwise the largest branch is halved until there are as many
  * branches as ranks: 4 shards on 3 ranks are {0, 1}, {2}, {3}.
  *
- * Between hosts the tree is that of recursive halving and doubling: a power of two of hosts with as
- * many ranks each, dealt in order. A job that survives lost ranks has one tree for all others. */
+ * Between hosts sums follow that tree by halving or doubling: a power of two of hosts with as many
+ * ranks each, dealt in order. In a job that survives lost ranks they follow it by the algorithm
+ * "blocks", whatever the hosts. */
 #include "engine/base/knob.h"
 #include "engine/job/deal.h"
 #include "net/comm/host_memory.h"
 
 static int deal_is_power(int n) { return n > 0 && (n & (n - 1)) == 0; }
 
-/* Where a word of GYRE_ALLREDUCE may stand behind "flat/". */
+/* 1: this value of GYRE_ALLREDUCE, with or without "flat/", sums in the order of the tree. */
 static int deal_is_tree(const char *algorithm)
 {
     const char *const name = strncmp(algorithm, "flat/", 5) == 0 ? algorithm + 5 : algorithm;
@@ -20,7 +21,7 @@ static int deal_is_tree(const char *algorithm)
            strncmp(name, "multihalving", 12) == 0;
 }
 
-/* What sums between hosts can do. */
+/* GY_E_ARG: sums between these hosts cannot follow the tree. */
 static int deal_check_hosts(const struct gyre_job *job, struct gy_error *err)
 {
     const char *const algorithm = gy_knob_get("GYRE_ALLREDUCE");

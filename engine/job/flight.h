@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* flight.h: the flight recorder of a rank: its last events in a ring of fixed size. With a folder
- * the ring is a mapped file DIR/flight.RANK, which outlives the process however it ends; 'gyre net
- * doctor' reads it. The thread that steps writes it without a lock, a system call or an allocation.
+/* flight.h: the flight recorder of a rank: its last events in a ring of fixed size, noted by
+ * recorder.c. With a folder the ring is a mapped file DIR/flight.RANK, which outlives the process
+ * however it ends; 'gyre net doctor' reads it. The thread that steps writes it without a lock, a
+ * system call or an allocation.
  *
  * The file, in the byte order of the machine that wrote it:
  *
@@ -78,14 +79,15 @@ struct gy_flight {
 };
 
 /* Makes folder/flight.RANK from head, of which the caller fills in who this is. A file of that name
- * gets GY_FLIGHT_OLD; GY_E_STATE where a process still records into it. GY_E_IO and others: nothing
- * is kept then. */
+ * is first renamed, with GY_FLIGHT_OLD behind its name. GY_E_STATE: a process still records into
+ * it. After this or another error, such as GY_E_IO, nothing is kept. */
 GY_INT int gy_flight_open(struct gy_flight *flight, const char *folder,
                           const struct gy_flight_head *head, struct gy_error *err);
 /* Notes what the event says; number, clocks and step are set here. Returns mono. */
 GY_INT int64_t gy_flight_note(struct gy_flight *flight, const struct gy_flight_event *event);
 /* How the rank ends; the first that is not GY_FLIGHT_WELL counts. text may be NULL. */
 GY_INT void gy_flight_end(struct gy_flight *flight, int state, int status, const char *text);
+/* Removes the file after GY_FLIGHT_WELL, unless it is one that stays (keeps). */
 GY_INT void gy_flight_close(struct gy_flight *flight); /* safe on a zeroed struct */
 GY_INT uint32_t gy_flight_crc(const void *from, const void *crc); /* of what lies between */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gather.h: sends a row of whole numbers from each rank to all of them. The report of ranks calls
- * it. */
+/* gather.h: sends a row of whole numbers from each rank to all of them. The report of ranks,
+ * tools/lab/job_report.c, calls it. */
 #ifndef GY_GATHER_H
 #define GY_GATHER_H
 #include "engine/job/peers.h"

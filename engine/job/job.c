@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* job.c: opens a job by all its ranks together. They find each other, compare what must be equal,
- * map the memory of their host, and connect the hosts.
+ * map the memory of their host, and connect the hosts. Programs and tools call its public
+ * functions; nets, the training loop and solvers the table job_peers.
  *
  * Sums of any memory are copied through one buffer, channel 0 between hosts. Memory of gy_job_take
  * needs no copy. The first rank of a host lengthens the file of its ranks; each rank maps it and

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* messages.c: messages between two ranks of a job, beside its sums. Ranks of one host have rings in
  * shared memory; those of other hosts use the connections of the sums. Messages are posted, then
- * progress moves them, as transport.h says. A wait tells the job's failure detector, so that a lost
- * rank ends the wait with its name. */
+ * progress moves them, as transport.h says. It also asks whether a rank is lost, which ends a wait
+ * with the sentence of all ranks. A wait tells the failure detector that this rank waits, so that
+ * it is not blamed as late. Servers and workers wait in gy_served_await (served_parts.c) instead of
+ * gy_job_await. */
 #include <sys/mman.h>
 #include <time.h>
 

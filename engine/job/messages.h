@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* messages.h: messages from one rank of a job to another (gyre_job_config.messages). wire.c and
- * servers send them. */
+/* messages.h: messages from one rank of a job to another (gyre_job_config.messages). job.c opens
+ * the rings and puts post, progress and await into the job's table. By that table wire.c and the
+ * files served_*.c, workers and servers, exchange messages. */
 #ifndef GY_MESSAGES_H
 #define GY_MESSAGES_H
 #include "engine/job/peers.h"
@@ -14,11 +15,13 @@ GY_INT void gy_job_close_rings(struct gyre_job *job);
 GY_INT void gy_job_way(const struct gyre_job *job, int rank, struct gy_net_end *out);
 /* Begins what the request says; its tag is from GY_NET_MESSAGE_TAG on. Does not wait. */
 GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
-/* Behind a failure: nothing with that rank is under way any more, and requests are the caller's. */
+/* After a failure: cancels all that is under way with that rank; requests are the caller's
+ * again. */
 GY_INT void gy_job_forget(struct gyre_job *job, int peer);
 /* Moves what can be moved. GY_E_PEER: a rank is lost. Does not wait. */
 GY_INT int gy_job_progress(struct gyre_job *job, struct gy_error *err);
-/* Until the request is done. GY_E_PEER: a rank is lost, or it was cancelled. */
+/* Waits until the request is done, without a limit of its own: the failure detector ends it.
+ * GY_E_PEER: a rank is lost, or it was cancelled. */
 GY_INT int gy_job_await(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
 
 #endif

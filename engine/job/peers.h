@@ -25,7 +25,7 @@ enum gy_doing {
     GY_DOES_LOST, GY_DOES_CUT, GY_DOINGS
 };
 
-/* job.h says what each call does; its name there is gy_job_ with this one. */
+/* gy_job_NAME says what a call does, in job.h, deal.h, cast.h or messages.h. */
 struct gy_peers {
     int (*sum)(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
     int (*any)(struct gyre_job *job, int flag, int *out, struct gy_error *err);
@@ -48,7 +48,7 @@ struct gy_peers {
     int (*cast)(struct gyre_job *job, int from, void *bytes, size_t count, struct gy_error *err);
     int (*share)(struct gyre_job *job, const void *own, size_t count, void *all, struct gy_error *);
     const struct gy_served_calls *served; /* served.h; NULL: there are no servers */
-    void (*note)(struct gyre_job *job, int note, int ended, int64_t step);
+    void (*note)(struct gyre_job *job, int note, int ended, int64_t step); /* for recorder.c */
     void (*failed)(struct gyre_job *job, int status, const char *text); /* this rank, by itself */
     const struct gy_wire_calls *(*wire)(void); /* wire.h */
 };
@@ -58,7 +58,7 @@ struct gy_net_host;
 struct gy_net_shared;
 struct gy_recorder;
 
-#define GY_JOB_BLOCKS 64 /* ranks of a host */
+#define GY_JOB_BLOCKS 64 /* ranks of a host, or of an elastic job */
 
 /* A net reads who the ranks are; the rest is job.c's own. */
 struct gyre_job {

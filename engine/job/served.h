@@ -6,7 +6,8 @@
  *
  * Until gy_served.begin all ranks do the same, as in any job. From then until .leave a server
  * serves, workers talk to servers alone, and workers may be lost. The first live worker leads: it
- * tests and saves. */
+ * tests and saves. served_job.c fills the table of calls; engine/train/train_served.c and
+ * train_lead.c call it. */
 #ifndef GY_JOB_SERVED_H
 #define GY_JOB_SERVED_H
 #include "engine/job/peers.h"
@@ -31,19 +32,19 @@ struct gy_served_net {
     const char *whole;       /* why no worker may be lost; NULL: each may */
     const float *gradients;  /* where sums are begun; a slice's are at its first */
     float *weights;          /* where a server finds what it answers */
-    /* of the same layout that a checkpoint needs beside: GY_SERVED_REGIONS at most */
+    /* Regions of the same layout that a checkpoint needs, 4 at most. */
     int regions;
     float *region[4];        /* the first one is that of the weights */
     void *user;
     /* A worker: sum of losses and number of labelled samples behind the gradients. */
     void (*figures)(void *user, float out[2]);
-    /* A worker: these are the slice's weights from now on. */
+    /* A worker: these are the slice's weights from now on. A server: makes the update. */
     int (*place)(void *user, int slice, const float *weights, struct gy_error *err);
     int (*update)(void *user, const struct gy_served_update *update, struct gy_error *err);
 };
 
 /* What a run with servers ends with. */
-#define GY_SERVED_STALE 16 /* places of a histogram: 0, 1, ... and the last one: so many and more */
+#define GY_SERVED_STALE 16 /* places of a histogram: 0, 1, ... and the last one: 15 and more */
 struct gy_served_report {
     int64_t taken, dropped;            /* gradients of slices */
     int64_t stale[GY_SERVED_STALE];
@@ -56,18 +57,18 @@ struct gy_served_calls {
     /* All ranks. A worker may begin its first step; of a server it returns when all workers have
      * left. */
     int (*begin)(struct gyre_job *job, const struct gy_served_net *net, struct gy_error *err);
-    /* Who leads: gets those regions of all servers (bit k: region k). last: when all others have
+    /* Whoever leads gets those regions of all servers (bit k: region k). last: when all others have
      * left. */
     int (*fetch)(struct gyre_job *job, unsigned regions, int last, struct gy_error *err);
-    /* Waits until who leads (leads: this worker does, and has saved all) has left. report: what all
-     * servers counted. 1: this worker has to lead, and leaves later. */
+    /* leads: this worker does, and has saved all. Waits until whoever leads has left. report: what
+     * all servers counted. Returns 1: this worker has to lead by now, and leaves later. */
     int (*leave)(struct gyre_job *job, int leads, struct gy_served_report *report,
                  struct gy_error *err);
-    /* Between two updates, behind so many steps. Where somebody waits to join, all ranks come
+    /* Between two updates, after `steps` steps. Where somebody waits to join, all ranks come
      * together, and new ones take the places of workers that were lost. */
     int (*meet)(struct gyre_job *job, int64_t steps, struct gy_error *err);
-    int (*came)(struct gyre_job *job); /* so many did since the last call */
-    int64_t (*steps)(const struct gyre_job *job); /* of who joined: of the others, by then */
+    int (*came)(struct gyre_job *job); /* workers that joined since the last call */
+    int64_t (*steps)(const struct gyre_job *job); /* of one that joined: the others' by then */
     int (*leads)(struct gyre_job *job); /* 1: this worker does from now on: its rank is 0 */
     /* Updates, in steps of all workers, that this worker has heard of. */
     int64_t (*updates)(const struct gyre_job *job);

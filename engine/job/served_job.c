@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* served_job.c: makes a job of workers from one that has servers as well. Before serving begins and
- * after it ends, calls go to the job of all; in between they go to the servers. */
+/* served_job.c: makes a job of workers from one that has servers as well; job.c opens it. Before
+ * serving begins and after it ends, calls go to the job of all; in between they go to the
+ * servers. */
 #include "engine/base/hash.h"
 #include "engine/job/deal.h"
 #include "engine/job/recorder.h"

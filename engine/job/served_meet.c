@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* served_meet.c: numbers workers when ranks come together. A worker keeps its number and its name
- * in the job of workers, whatever its rank in the job of all. A newcomer gets a number that no live
- * worker has. The worker that came first leads, and of several the one of the smallest number; its
- * name is rank 0. */
+/* served_meet.c: numbers workers when ranks come together, for served_job.c, served_server.c and
+ * served_worker.c. A worker keeps its number and its rank in the job of workers (below: its name),
+ * whatever its rank in the job of all. A newcomer gets a number that no live worker has. The worker
+ * that came first leads, and of several the one of the smallest number; its name is rank 0. */
 #include "engine/job/cast.h"
 #include "engine/job/served_parts.h"
 #include "net/comm/reform.h"
 
-#define MEET_AGAIN 20 /* losses while ranks come together */
+#define MEET_AGAIN 20 /* tries; a loss while ranks come together costs one */
 
 /* What each rank tells of itself. */
 struct meet_card {
-    int32_t server, number; /* -1: it is none; a new one */
+    int32_t server, number; /* server -1: it is none; number -1: a new worker */
     int32_t age, rank;      /* rank: in the job of workers */
     int32_t met, workers;   /* meetings so far */
     int64_t steps;

@@ -78,7 +78,7 @@ GY_INT void gy_served_pause(const struct gy_served *s, int still)
 
 static int served_may_lose(const struct gy_served *s, int rank) { return rank >= s->servers; }
 
-/* Until it is done, or its peer is gone that may be. */
+/* Waits until the request is done, or until its peer is gone, if that may be: both are GY_OK. */
 GY_INT int gy_served_await(struct gy_served *s, struct gy_net_request *request,
                            struct gy_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* served_server.c: a server's side: a loop over messages that arrived. It enters each gradient into
- * its slice's ledger. When an update is due it adds the waiting gradients, updates the slice, and
- * answers those that the rule of sync admits with its weights. What an update is, is the net's call
- * alone. */
+/* served_server.c: a server's side, for served_job.c: a loop over messages that arrived. It enters
+ * each gradient into its slice's ledger. When an update is due it adds the waiting gradients,
+ * updates the slice, and answers those that the rule of sync admits with its weights. What an
+ * update is, is the net's call alone. */
 #include <math.h>
 
 #include "engine/base/clock.h"
@@ -42,8 +42,8 @@ struct gy_server_run {
     int saved;                       /* who leads has all */
     int meet;                        /* all ranks come together */
     int64_t looked;                  /* for who wants to join, when */
-    struct gy_served_report report, calls; /* as it was then; that calls workers to meet */
-    int order_ended;                 /* then, too */
+    struct gy_served_report report, calls; /* what was counted at the end; a call to meet */
+    int order_ended;                 /* order and report are final */
     struct gy_arrivals order;        /* recorded, or replayed */
 };
 

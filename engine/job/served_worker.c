@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* served_worker.c: a worker's side. It copies a gradient behind a frame, sends it, and posts the
- * receive of the answer at once. Both travel while the rest of the backward pass is computed. */
+/* served_worker.c: a worker's side, for served_job.c. It copies a gradient behind a frame, sends
+ * it, and posts the receive of the answer at once. Both travel while the rest of the backward pass
+ * is computed. */
 #include "engine/job/served_parts.h"
 #include "net/comm/reform.h"
 
@@ -118,7 +119,7 @@ GY_INT int gy_worker_pull(struct gy_served *s, int64_t ticket, struct gy_error *
 
 /* ---- all else ---- */
 
-/* Room for so many bytes; what was in it is gone. */
+/* Room for `bytes` bytes; its former content is gone. */
 static int worker_room(struct gy_served *s, size_t bytes, struct gy_error *err)
 {
     if (bytes <= s->room_bytes)

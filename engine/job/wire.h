@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* wire.h: messages of fixed sizes that two ranks send each other again and again, with a few places
  * at either end. A send copies into a place and returns; a receiver posts receives before it needs
- * them. So bytes travel while ranks compute. Pipelines and split layers call it through the job's
- * table (gyre_job_config.messages). */
+ * them. So bytes travel while ranks compute. Pipelines and split layers of engine/run/ call it
+ * through the job's table (gyre_job_config.messages). */
 #ifndef GY_WIRE_H
 #define GY_WIRE_H
 #include "engine/job/peers.h"
@@ -19,7 +19,7 @@ struct gy_wire_calls {
                 int count, struct gy_error *err);
     /* NULL is fine. What is still under way after a failure ends with the job. */
     void (*close)(struct gy_wire *wire);
-    /* So many more of a message will come: those for which there is a place are asked for. */
+    /* `count` more of a message will come: those for which there is a place are asked for. */
     int (*expect)(struct gy_wire *wire, int message, int count, struct gy_error *err);
     int (*send)(struct gy_wire *wire, int message, const void *data,
                 struct gy_error *err); /* waits for a place */

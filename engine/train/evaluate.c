@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* evaluate.c: runs every sample of a data set once through the net, in order. Sums are taken in
- * that order, so that equal weights give equal bits. */
+ * that order, so that equal weights give equal bits. gyre_evaluate is public; the training loop
+ * tests by it. */
 #include "engine/run/parallel.h"
 #include "engine/train/net_data.h"
 #include "engine/train/metrics.h"

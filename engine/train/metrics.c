@@ -426,7 +426,7 @@ GY_INT void gy_metrics_print(const struct gy_metrics *metrics, const char *const
     met_print_pairs(metrics, names, sink);
 }
 
-/* "name":value, a point whatever the locale, null for what is not finite. */
+/* Writes ,"name":value with a point, whatever the locale; NaN and infinity as null. */
 static void met_json_number(struct gy_sink *sink, const char *name, double value)
 {
     char text[40];

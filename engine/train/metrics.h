@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* metrics.h: how good a net is on a data set, gathered batch by batch from its scores. It has loss,
- * top-1, top-5, confusion matrix, and each class's precision, recall, F1 and average precision.
- * Sums are taken in the order of the samples, so equal runs give equal bits. */
+/* metrics.h: how good a net is on a data set, gathered batch by batch from its scores, for
+ * evaluate.c. It has loss, top-1, top-5, confusion matrix, and each class's precision, recall, F1
+ * and average precision. Sums are taken in the order of the samples, so equal runs give equal
+ * bits. */
 #ifndef GY_METRICS_H
 #define GY_METRICS_H
 #include "engine/base/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* net_data.h: the public data handles, as the training loop and the evaluation see them. */
+/* net_data.h: the public data handles, as the training loop, the evaluation and the lab see them.
+ * net_data.c has the public calls. */
 #ifndef GY_DATA_API_H
 #define GY_DATA_API_H
 #include "engine/run/engine.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* net_train.c: the training loop: batches from the loader through gyre_step, an evaluation after
- * each epoch, rows of metrics, checkpoints. A checkpoint also has, as notes, the sums that the next
- * row and epoch need. Random numbers of loader and net are counted. So a resumed run ends with the
- * same bits as one that never stopped. */
+/* net_train.c: gyre_train, the training loop: batches from the loader through gyre_step, an
+ * evaluation after each epoch, rows of metrics, checkpoints. A checkpoint also has, as notes, the
+ * sums that the next row and epoch need. Random numbers of loader and net are counted. So a resumed
+ * run ends with the same bits as one that never stopped. */
 #include "engine/train/outlive.h"
 #include "engine/train/train_lead.h"
 #include "engine/train/train_nonfinite.h"
@@ -13,9 +13,9 @@
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 
-#define TRAIN_AGAIN 20 /* losses while ranks come together */
+#define TRAIN_AGAIN 20 /* tries; a loss while ranks come together costs one */
 #define TRAIN_GROWS 1  /* a status of this file: newcomers wait */
-#define TRAIN_ROWS 20 /* rows of metrics in an epoch */
+#define TRAIN_ROWS 20 /* rows of metrics in an epoch, about */
 
 GYRE_API void gyre_train_config_default(struct gyre_train_config *config)
 {
@@ -569,7 +569,7 @@ static int train_batch(struct train_run *run)
     return GY_OK;
 }
 
-/* Did the last step end a turn of so many? */
+/* 1: the last step reached or passed a multiple of `turn` batches. */
 static int train_passes(const struct train_run *run, int64_t turn)
 {
     return run->done / turn != run->before / turn;
@@ -646,7 +646,7 @@ static int train_catch_up(struct train_run *run)
     return GY_OK;
 }
 
-/* The same where ranks were lost: what follows the last step may have been lost with one. A
+/* Catches up after a loss of ranks: what follows the last step may have been lost with one. A
  * checkpoint has the sums that the step left. */
 static int train_mend(struct train_run *run)
 {

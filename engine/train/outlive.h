@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* outlive.h: a net whose job lost ranks or got new ones. The training loop keeps aside what it
- * learnt, opens the net anew for the present ranks and its new shards, and restores it. */
+/* outlive.h: a net whose job lost ranks or got new ones. The training loop (net_train.c) keeps
+ * aside what it learnt, opens the net anew for the present ranks and its new shards, and restores
+ * it. */
 #ifndef GY_OUTLIVE_H
 #define GY_OUTLIVE_H
 #include "engine/run/engine.h"
@@ -10,7 +11,7 @@ struct gy_outlive {
     void *bytes;              /* region after region */
     size_t room;
     int64_t updates;
-    char *text[7];            /* of the configuration: the net's lie in memory that goes */
+    char *text[7];            /* copies of the configuration's texts */
 };
 /* torn: a step was begun whose update was not made. */
 GY_INT int gy_outlive_keep(struct gy_outlive *kept, struct gyre_net *net, int torn);
@@ -18,8 +19,9 @@ GY_INT void gy_outlive_drop(struct gy_outlive *kept, struct gyre_net *net); /* z
 /* The ranks come together again; the net is opened anew in its place and has what was kept. After a
  * failure it can only be closed, or this is called again, as where one was lost meanwhile. */
 GY_INT int gy_outlive_again(struct gyre_net *net, const struct gy_outlive *kept);
-/* All ranks get what the first of those with the most updates has, and its `bytes` of state, where
- * one has less, or came anew. */
+/* A collective: all ranks get the weights, the counters and the `bytes` of state of the rank with
+ * the most updates, of several the first. A rank that joined has none. Where all have equally many
+ * nothing is sent. */
 GY_INT int gy_outlive_share(struct gyre_net *net, void *state, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_files.h: the folder of a run, for the training loop: its checkpoints by number, its metric
- * rows, events and curve. */
+/* train_files.h: the folder of a run, for the training loop (net_train.c, train_lead.c): its
+ * checkpoints by number, its metric rows, events and curve. */
 #ifndef GY_TRAIN_FILES_H
 #define GY_TRAIN_FILES_H
 #include "engine/train/net_data.h"
@@ -40,7 +40,8 @@ struct gy_run_files {
     struct gy_csv *csv;
     struct gy_events *events;
 };
-/* first_step: batches done by the checkpoint that the run goes on from; -1: a new run. */
+/* first_step: batches done by the checkpoint that the run goes on from; -1: a new run. alloc and
+ * folder must outlive the files; after a failure they are closed, too. */
 GY_INT int gy_run_files_open(struct gy_run_files *files, const struct gy_alloc *alloc, const char *folder,
                              int64_t first_step, struct gy_error *err);
 /* last: step of the last row at opening, or -1. close: zeroed is fine; frees all in any case. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_lead.c: the rank that leads next takes the folder, and continues the rows that are in
- * it. */
+/* train_lead.c: the rank that leads next takes the folder, and continues the rows that are in it.
+ * With servers it is the next worker; without them, rank 0 of those that are left. */
 #include <time.h>
 
 #include "engine/base/clock.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_lead.h: one rank tests, writes and reports. When it is lost, another takes over. */
+/* train_lead.h: one rank tests, writes and reports. When it is lost, another takes over.
+ * net_train.c calls it. */
 #ifndef GY_TRAIN_LEAD_H
 #define GY_TRAIN_LEAD_H
 #include "engine/train/train_notes.h"

@@ -18,7 +18,7 @@ static void nonfinite_sample(const struct train_run *run, const struct gyre_batc
         snprintf(text, room, "%s", name);
 }
 
-/* Nothing of one sample: all could be the cause, so up to eight are listed in the log. */
+/* No one image is known to be the cause, so up to eight of the batch are listed in the log. */
 static void nonfinite_samples(const struct train_run *run, const struct gyre_batch *batch,
                            const int64_t *samples)
 {
@@ -31,7 +31,7 @@ static void nonfinite_samples(const struct train_run *run, const struct gyre_bat
     }
 }
 
-/* Shard by shard. */
+/* Runs the batch again, shard by shard. *sample: the image's place in the batch, if it is one. */
 static int nonfinite_run(struct train_run *run, const struct gyre_batch *batch, int32_t *sample,
                             struct gyre_error *where)
 {

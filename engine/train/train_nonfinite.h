@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* train_nonfinite.h: finds the image that makes a step's loss NaN or infinite, for the training
- * loop. */
+/* train_nonfinite.h: finds the image that makes a step's loss NaN or infinite, for net_train.c. */
 #ifndef GY_TRAIN_NONFINITE_H
 #define GY_TRAIN_NONFINITE_H
 #include "engine/train/train_notes.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_notes.h: the state of a run of the training loop, and the notes of its checkpoints. */
+/* train_notes.h: the state of a run of the training loop, which the files train_*.c and net_train.c
+ * share, and the notes of its checkpoints. */
 #ifndef GY_TRAIN_NOTES_H
 #define GY_TRAIN_NOTES_H
 #include "engine/run/engine.h"
@@ -46,7 +47,7 @@ struct train_run {
     int due;                        /* a checkpoint waits for the next update */
     int stepping;                   /* a step was begun, and has not come back well */
     int leads;                      /* this rank has the folder, if there is one */
-    int64_t written;                /* then: batches done at the last row that was written */
+    int64_t written;                /* where it leads: batches done at the last written row */
     int64_t concluded;              /* batches done at the last conclusion; the sums before it: */
     struct train_sums last_epoch, last_row;
     int32_t mine, all;              /* samples of a step: of this rank, of all */
@@ -54,7 +55,8 @@ struct train_run {
 
 /* What a checkpoint holds for the loop: the sums that the next row and epoch need. */
 GY_INT int gy_train_write_notes(struct train_run *run);
-/* GY_E_MISMATCH: the checkpoint was made on other data, or its steps were others. */
+/* GY_E_MISMATCH: the checkpoint was made on other data, its steps were others, or a note is
+ * damaged. */
 GY_INT int gy_train_read_notes(struct train_run *run, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_served.h: training with parameter servers, for the training loop. A worker's net pushes
- * gradients, which servers sum; a server's net updates the part that it holds. */
+/* train_served.h: training with parameter servers, for net_train.c and train_lead.c. A worker's net
+ * pushes gradients, which servers sum; a server's net updates the part that it holds. */
 #ifndef GY_TRAIN_SERVED_H
 #define GY_TRAIN_SERVED_H
 #include "engine/job/served.h"
@@ -13,7 +13,8 @@ struct gy_train_served {
     struct gy_served_report report;      /* behind gy_train_served_leave */
 };
 
-/* Looks whether the net's job has servers. Zeroes t. */
+/* Zeroes t, and looks whether the net's job has servers. Without them serves, jumps, fetch, leave
+ * and close do nothing; the other calls need them. */
 GY_INT void gy_train_served_open(struct gy_train_served *t, struct gyre_net *net);
 GY_INT void gy_train_served_close(struct gy_train_served *t);
 GY_INT int gy_train_served_serves(const struct gy_train_served *t); /* this rank is a server */
@@ -23,14 +24,14 @@ GY_INT void gy_train_served_warn(const struct gy_train_served *t, int leads);
 GY_INT int gy_train_served_leads(const struct gy_train_served *t); /* does this worker by now? */
 /* a step need not be of all workers */
 GY_INT int gy_train_served_jumps(const struct gy_train_served *t);
-/* data: tells the data set. On a server it returns when all workers have left. */
+/* data: identifies the data set. On a server it returns when all workers have left. */
 GY_INT int gy_train_served_begin(struct gy_train_served *t, uint64_t data);
-/* The average of weights, or, with all, what a checkpoint needs: from the servers. last: the end
- * of the run, at which all other workers have left. */
+/* Takes from the servers the average of weights, or, with all, what a checkpoint needs. last: the
+ * end of the run, at which all other workers have left. */
 GY_INT int gy_train_served_fetch(struct gy_train_served *t, int all, int last);
 /* 1: this worker has to lead, and leaves later. */
 GY_INT int gy_train_served_leave(struct gy_train_served *t, int leads);
-/* of all workers, as heard */
+/* Batches that all workers have done, as this one has heard. */
 GY_INT int64_t gy_train_served_steps(const struct gy_train_served *t);
 
 #endif

@@ -14,7 +14,8 @@ struct gy_net_affinity {
 /* root: "/sys/devices/system". */
 GY_INT void gy_net_affinity_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_affinity *out);
 /* out: the processors of one part of about equal parts. A part gets whole cores where there are
- * enough. Parts are filled socket by socket and node by node. */
+ * enough. Parts are filled socket by socket and node by node; more parts than processors share
+ * them. GY_E_UNSUPPORTED: `allowed` is empty. */
 GY_INT int gy_net_affinity_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
                                  const struct gy_alloc *alloc, struct gy_error *err);
 

@@ -18,7 +18,7 @@
 #define BOOT_FIELD (64 + GY_NET_MAC_BYTES)
 #define BOOT_ANSWER_NS 2000000000   /* for rank 0 to answer the first call */
 #define BOOT_PAUSE_NS 20000000      /* before the next one */
-#define BOOT_AGAIN_NS 5000000000    /* of calls that end otherwise than by being let in */
+#define BOOT_AGAIN_NS 5000000000    /* how long a rank that is sent away calls again */
 #define BOOT_LOOK_NS 500000000      /* while ranks are missing: are those here that came? */
 /* The limit of an exchange once all ranks have come: they only have to open the network. */
 #define BOOT_SILENCE_NS 30000000000
@@ -39,7 +39,7 @@ struct gy_net_boot {
     struct gy_alloc alloc;
     struct gy_net_boot_config config;
     struct boot_link *links;  /* rank 0: [ranks]; others: [1], to rank 0 */
-    unsigned char *room;      /* [ranks][BOOT_FIELD]: what fields are compared in */
+    unsigned char *room;      /* [ranks][BOOT_FIELD]: room for gy_net_boot_compare */
     struct gy_net_handshake_self self;
     int listener;
     int missing;              /* rank 0: ranks that are not here yet */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* boot.h: how the ranks of a job find each other; comm.c calls it. Rank 0 listens on one address
- * and every other rank connects to it. Both ends prove that they know the job's key. From then on
- * rank 0 gathers and spreads what ranks must know of each other (a star: control only, no data).
- * First it compares what must be equal everywhere, and names the field and the rank that differ. */
+/* boot.h: how the ranks of a job find each other. Rank 0 listens on one address and every other
+ * rank connects to it. Both ends prove that they know the job's key. From then on rank 0 gathers
+ * and spreads what ranks must know of each other (a star: control only, no data).
+ *
+ * comm.c opens it and compares what must be equal everywhere; network.c and choice.c gather by it.
+ * Then failure.c has the connections for signs of life. reform.c makes one from connections. */
 #ifndef GY_NET_BOOT_H
 #define GY_NET_BOOT_H
 #include "engine/base/mem.h"
 #include "net/transport/auth.h"
 
-#define GY_NET_BLOB_MOST (1 << 22)
+#define GY_NET_BLOB_MOST (1 << 22) /* bytes of an exchange, of all ranks together */
 
 /* The place of a process in its job. It comes from the first launcher whose variables are set:
  * gyre, Open MPI, torchrun, Slurm, PMI or PMIx. */
@@ -36,6 +38,8 @@ struct gy_net_boot_config {
 };
 
 struct gy_net_boot;
+/* Blocks until all ranks have come; owns config->listener from then on. GY_E_PEER: some did not
+ * come within wait_ns, or one was lost; GY_E_MISMATCH: rank 0 has another key. */
 GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_alloc *alloc,
                             struct gy_error *err);
 /* Makes a boot from connections whose ends have already proved themselves. Rank 0 gives one link
@@ -45,12 +49,14 @@ struct gy_net_boot_link {
     int fd;
     unsigned char key[GY_NET_KEY_BYTES];
 };
+/* The place by the variables that get returns; comm.c and engine/job/job.c call it. GY_E_ARG: a
+ * value makes no sense. */
 GY_INT int gy_net_boot_adopt(struct gy_net_boot **out, const struct gy_net_boot_config *config,
                              const struct gy_net_boot_link *links, const struct gy_alloc *alloc,
                              struct gy_error *err);
 GY_INT void gy_net_boot_close(struct gy_net_boot *boot);
 /* An allgather: all[rank * bytes] receives the bytes of each rank. All ranks give the same number
- * of bytes, at most GY_NET_BLOB_MOST / ranks. */
+ * of bytes, at most GY_NET_BLOB_MOST / ranks. GY_E_PEER, on every rank: one is lost. */
 GY_INT int gy_net_boot_gather(struct gy_net_boot *boot, const void *own, size_t bytes, void *all, struct gy_error *err);
 /* Fields that must be equal on all ranks. GY_E_MISMATCH names the first field that differs, its
  * values and the rank; all ranks get the same sentence. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* choice.c: keeps measurements as a line of text in the cache folder, one file for each pair of
- * hosts and transport. */
+ * host names and transport. A new algorithm takes part in the choice by itself; the rule names a
+ * few. */
 #include "net/comm/choice.h"
 #include "engine/base/clock.h"
 #include "engine/base/file.h"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* comm.c: each rank makes a file without a name and tells its number in the host. The first rank of
- * a host keeps its own; the others open that one through /proc and close theirs. So no rank that
- * dies leaves anything behind. */
+/* comm.c: opens step by step, all ranks together. They meet, compare, tell who they are, map the
+ * memory of their host, open the network, and start the failure detector.
+ *
+ * The memory: each rank makes a file without a name and tells its number in the host. The first
+ * rank of a host keeps its own; the others open that one through /proc and close theirs. So no rank
+ * that dies leaves anything behind. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -42,13 +45,14 @@ struct gy_net_comm {
     char algorithm[1024];        /* empty: by size */
     struct gy_net_endpoint own;  /* of this rank's connection to the others; count 0: not known */
     int blocks;                  /* it is that, and every rank counts as a host */
-    int fastest;                 /* whatever the order of sums */
-    struct gy_net_choice choice; /* then */
+    int fastest;                 /* any algorithm, whatever its order of sums */
+    struct gy_net_choice choice; /* where `algorithm` is empty */
     int fd;
     void *board;                 /* the begin of that file, for the guard */
 };
 
-/* All ranks go on, or none: the first that failed says why. */
+/* All ranks go on, or none. After a failure every rank has the sentence of the first that
+ * failed. */
 static int comm_agree(struct gy_net_comm *w, int status, struct gy_error *err)
 {
     struct comm_word {
@@ -135,7 +139,7 @@ static int comm_network(struct gy_net_comm *w, const struct gy_net_comm_config *
 
 /* ---- open ---- */
 
-/* Threads that it starts from here on have the same part. */
+/* Binds this process to its part of the processors. Threads that it starts later have the same. */
 static int comm_bind(const struct gy_net_launcher *p, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_pin_set allowed, own;
@@ -180,7 +184,8 @@ static int comm_same_algorithm(struct gy_net_comm *w, const char *name, struct g
     return gy_net_boot_compare(w->boot, fields, GY_COUNT(fields), err);
 }
 
-/* One host; or a power of two of ranks, as many on each, host by host. All ranks find the same. */
+/* 1: all ranks are on one host, or 1, 2, 4 ... ranks are on hosts with equally many, host by host.
+ * All ranks find the same. */
 static int comm_is_regular(const struct gy_net_comm *w)
 {
     const int ranks = w->place.ranks;
@@ -443,7 +448,7 @@ GY_INT int gy_net_comm_end(struct gy_net_comm *w, struct gy_error *err)
     return w ? gy_net_failure_end(w->guard, err) : GY_OK;
 }
 
-/* Says all ranks what is wrong with the network, and which sum a message belongs to. */
+/* Tells all ranks what is wrong with the network, and which sum a message belongs to. */
 static void comm_tell(struct gy_net_comm *w)
 {
     const struct gy_net_fault *const fault = w->network ? gy_net_network_fault(w->network) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* comm.h: a process among the ranks of its job: its place, the connections, the ranks near it, the
- * memory of its host. engine/job opens it. Opening is a collective: all ranks do it, and all of
- * them fail when one does. */
+ * memory of its host, the failure detector. engine/job opens it; what a call says of NULL is for a
+ * job of one rank. Opening is a collective: all ranks do it, and all of them fail when one does. */
 #ifndef GY_NET_COMM_H
 #define GY_NET_COMM_H
 #include "net/comm/inter_host.h"
@@ -23,8 +23,9 @@ struct gy_net_comm_config {
     struct gy_net_launcher place; /* what it settled; ranks 0: what the launcher says */
     struct gy_net_boot_config *met; /* NULL, or out: how the ranks met, with the job's key */
     int firm;               /* as in failure.h */
-    /* Where hosts do not have 1, 2, 4 ... ranks each, every rank counts as a host. Sums then follow
-     * the blocks of shards (schedule_blocks.c). */
+    /* Every rank counts as a host, and sums follow the blocks of shards (schedule_blocks.c). Not so
+     * where all are on one host, or 1, 2, 4 ... ranks are on hosts with equally many, host by
+     * host. */
     int blocks;
     int bind;               /* this process keeps to its part of the host's processors */
     const struct gy_net_field *fields; /* that must be equal on all ranks */
@@ -98,8 +99,8 @@ GY_INT int gy_net_comm_spared(const struct gy_net_comm *world, int rank, const c
 GY_INT void gy_net_comm_tell(struct gy_net_comm *world, const char *text);
 /* Waits until all ranks have come here. GY_E_PEER: one is lost, or has left. NULL is fine. */
 GY_INT int gy_net_comm_end(struct gy_net_comm *world, struct gy_error *err);
-/* Explains a sum that failed with this status. If a rank is lost and the common sentence comes
- * soon, err gets it. */
+/* Explains a sum that failed with this status, and returns it. After GY_E_PEER it waits up to 3 s
+ * for the sentence of all ranks, which err gets. world NULL: does nothing. */
 GY_INT int gy_net_comm_explain(struct gy_net_comm *world, int status, struct gy_error *err);
 
 #endif

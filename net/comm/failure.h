@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* failure.h: the failure detector: notices that a rank is gone. A thread of each rank sends signs
- * of life to rank 0, and rank 0 to all. They go over the connections of boot.h, which the detector
- * then owns. The end of its connection shows at once that a process died. On its own host the
- * system tells (pidfd), should a child keep the connection open. A process that is stopped or
- * unreachable is noticed after GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that
- * every rank has the same sentence. When rank 0 is lost, each rank says so itself.
+/* failure.h: the failure detector: notices that a rank is gone. comm.c alone calls it. A thread of
+ * each rank sends signs of life to rank 0, and rank 0 to all. They go over the connections of
+ * boot.h, which the detector then owns. The end of its connection shows at once that a process
+ * died. On its own host the system tells (pidfd), should a child keep the connection open. A
+ * process that is stopped or unreachable is noticed after GY_NET_SILENT_NS. Rank 0 decides who is
+ * lost and tells all, so that every rank has the same sentence. When rank 0 is lost, each rank says
+ * so itself.
  *
  * A rank that leaves in peace says so, with the number of sums that it took part in. It counts as
  * lost only when another rank begins a further sum, or waits for all to be through

@@ -47,14 +47,14 @@ struct gy_net_host {
     size_t most;
     int64_t wait_ns;
     uint64_t meeting;                       /* the last one that this rank reached */
-    unsigned turn;
+    unsigned turn;                          /* small sums so far: which slot is next */
     int first[GY_NET_HOST_RANKS + 1];       /* leaves of the tree before those of each rank */
     struct host_begun sums[GY_NET_HOST_OPEN]; /* ticket % GY_NET_HOST_OPEN */
     uint64_t ready, done;                   /* this rank's, as they stand in its line */
     struct gy_net_host_level level;         /* above; parts 0: none */
     int (*lost)(void *self, struct gy_error *err);
     void *watch;                            /* of lost */
-    uint64_t given;                         /* sums that were given to it */
+    uint64_t given;                         /* sums that were given to the level above */
     int status;                             /* of the level above, once it failed; with err */
     struct gy_error err;
 };
@@ -180,7 +180,7 @@ GY_INT int gy_net_host_barrier(struct gy_net_host *node, struct gy_error *err)
     return GY_OK;
 }
 
-/* How many of count ranks, from rank lo on, the left branch of the tree has. */
+/* How many of `count` ranks, from rank lo on, the left branch of the tree has. */
 static int host_left(const struct gy_net_host *node, int lo, int count)
 {
     const int *const first = node->first + lo;

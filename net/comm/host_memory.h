@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* host_memory.h: allreduce among the ranks of one host in memory that all of them map. Gradients
+/* host_memory.h: allreduce among the ranks of one host in memory that all of them map.
+ * engine/job/job.c opens one for each memory of sums, host_sockets.c one for each socket. Gradients
  * live there, so nothing is copied in or out. Every rank sums its slice of all buffers and writes
  * the sum into all of them. Each byte is read once and written once a rank, and there are two
- * meetings. Small buffers go through slots of a cache line or more: one meeting.
+ * meetings. Without a level above and a shared result, buffers of up to 512 bytes go through slots:
+ * one meeting.
  *
  * A sum can also be begun, and finished later. A rank says that its buffer is ready and continues
  * its own work. A rank that polls and finds all ready sums its slice. The sum is complete when
@@ -15,14 +17,14 @@
  * Sums may also go into one result that all ranks read. Then each byte is written once a host, not
  * once a rank, and a rank's own data stays as it is. That needs no further meeting: a result is
  * written again only when all ranks have begun a later sum at the same place. A rank begins that
- * one when it has read this one. On two cores of Zen 5 it takes 0.7 to 1 of the time with 3, 4 and
- * 8 ranks. With two it takes 0.9 to 1 beyond the caches, where reading dominates, and 1.1 to 1.6 in
- * them, which then hold a third piece. */
+ * one when it has read this one. On two cores of Zen 5 a shared result takes 0.7 to 1 of the time
+ * with 3, 4 and 8 ranks. With two it takes 0.9 to 1 beyond the caches, where reading dominates, and
+ * 1.1 to 1.6 in them, which then hold a third piece. */
 #ifndef GY_NET_HOST_H
 #define GY_NET_HOST_H
 #include "engine/base/mem.h"
 
-#define GY_NET_HOST_RANKS 64
+#define GY_NET_HOST_RANKS 64   /* at most */
 #define GY_NET_HOST_SMALL 4096 /* bytes of a slot */
 #define GY_NET_HOST_OPEN 256   /* sums that a rank may have begun and not finished */
 
@@ -33,7 +35,8 @@ struct gy_net_host;
 GY_INT size_t gy_net_host_bytes(int ranks, size_t most, int shared);
 /* base: the mapping, which belongs to the caller. It is the same memory in every rank, zeroed
  * before the first rank opens it. All ranks give the same ranks and most. wait_ns: how long a rank
- * waits for the others. After that GY_E_PEER names the first rank that is missing. */
+ * waits for the others, 3 s more under gy_net_host_watch. After that GY_E_PEER names the first rank
+ * that is missing. GY_E_ARG: beyond the limits. */
 GY_INT int gy_net_host_open(struct gy_net_host **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
                             const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_net_host_close(struct gy_net_host *node);
@@ -67,6 +70,7 @@ GY_INT int gy_net_host_start(struct gy_net_host *node, float *data, int64_t coun
 /* Sums what is ready, without waiting. 1: the sum is there; 0: not yet; < 0: a status of the level
  * above. */
 GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
+/* The same until the sum is there. GY_E_PEER: a rank is lost, or later than wait_ns. */
 GY_INT int gy_net_host_wait(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
 /* The first other rank of this host that has not begun the sum, else that has not finished it;
  * -1: none. */

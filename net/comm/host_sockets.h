@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* host_sockets.h: the level between the groups of one host. Ranks on one socket sum among
- * themselves as host_memory.h says. Then each rank sums what it owns with its owners on the other
- * sockets, in the same memory. So a byte crosses between two sockets once each way, however many
- * ranks they have; directly among all ranks it would cross for every rank. Groups may have
- * different numbers of ranks.
+/* host_sockets.h: the level between the groups of one host; engine/job/job.c opens it. Ranks on one
+ * socket sum among themselves as host_memory.h says. Then each rank sums what it owns with its
+ * owners on the other sockets, in the same memory. So a byte crosses between two sockets once each
+ * way, however many ranks they have; directly among all ranks it would cross for every rank. Groups
+ * may have different numbers of ranks.
  *
  *     socket 0:  rank 0  rank 1  rank 2      each socket's slices, six parts:   0: 01  1: 23  2: 45
  *                   \  \   / \    /                                             3: 012    4: 345

@@ -225,7 +225,7 @@ static int inter_host_runs(struct gy_net_inter_host *b, const struct gy_net_inte
     return GY_OK;
 }
 
-/* Pieces are as large as the parts that hosts have of them are worth a message. */
+/* A piece has, for each host, as many floats as are worth a message, up to GY_NET_PIECE_MOST. */
 static void inter_host_sizes(struct gy_net_inter_host *b, const struct gy_net_inter_host_config *c)
 {
     const int64_t piece = c->piece > 0 ? c->piece : gy_min64(c->end.transport->piece * c->topology->hosts, GY_NET_PIECE_MOST);

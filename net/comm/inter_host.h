@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* inter_host.h: the level between hosts. A host's ranks have summed their shared memory, each its
- * slice. Now the slices are summed over the hosts, by any algorithm, and the host's ranks get the
- * sums back (host_memory.h does both). Every rank works on its own slice, so all of them use the
- * network at once:
+/* inter_host.h: the level between hosts; comm.c opens one for each memory of sums. A host's ranks
+ * have summed their shared memory, each its slice. Now the slices are summed over the hosts, by any
+ * algorithm, and the host's ranks get the sums back (host_memory.h does both). Every rank works on
+ * its own slice, so all of them use the network at once:
  *
  *     host A:  a0 a1      part 0:  a0 - b0 - c0      with unequal hosts a rank has several parts:
  *     host B:  b0 b1      part 1:  a1 - b1 - c1      as many as make the slices of all hosts fit
@@ -30,7 +30,8 @@ struct gy_net_inter_host_config {
 };
 
 struct gy_net_inter_host;
-/* topology must outlive it. */
+/* topology must outlive it. GY_E_ARG, GY_E_FORMAT, GY_E_MISMATCH: the algorithm is none for these
+ * hosts. */
 GY_INT int gy_net_inter_host_open(struct gy_net_inter_host **out, const struct gy_net_inter_host_config *config, const struct gy_alloc *alloc,
                                   struct gy_error *err);
 GY_INT void gy_net_inter_host_close(struct gy_net_inter_host *between); /* NULL is fine */

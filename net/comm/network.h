@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* network.h: the transport between hosts, from a table. "ucx" where devices move memory themselves
+/* network.h: the transport between hosts, for comm.c: "ucx" where devices move memory themselves
  * (RDMA); else "tcp", our own, which needs no library. UCX's own TCP runs only when ucx is named.
  * UCX authenticates nobody, so its messages are sealed (sealed.h). All ranks take the same
  * transport. Opening is a collective of two steps, between which ranks agree that all of them
- * could. */
+ * could. A further transport is a row of network_ways in network.c. */
 #ifndef GY_NET_NETWORK_H
 #define GY_NET_NETWORK_H
 #include "net/comm/boot.h"

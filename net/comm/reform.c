@@ -22,7 +22,7 @@
 #define REFORM_CONNECT_NS 2000000000    /* for another system to answer */
 #define REFORM_NEAR_NS 500000000        /* for a newcomer's first connection */
 #define REFORM_ANSWER_NS 12000000000LL  /* for a member to come by: it may be at a checkpoint */
-#define REFORM_LATE_NS 10000000000LL    /* whoever leads waits so long for members that may live */
+#define REFORM_LATE_NS 10000000000LL    /* how long a leader waits for members that may live */
 #define REFORM_VERDICT_NS 15000000000LL /* a member that was let in waits longer than that */
 #define REFORM_CARD_NS 1000000000
 #define REFORM_LOOK_NS 50000000         /* between looks at those that are missing */
@@ -77,7 +77,8 @@ static struct reform_guest *reform_guest_of(struct gy_net_reform *f, int32_t id)
     return NULL;
 }
 
-/* Numbers of callers are those of members, from 1 on. Nobody comes before this one. */
+/* In the handshake a process is number id + 1, and whoever is called is 0. Only those with a higher
+ * id than this process may call it. */
 static int reform_is_missing(void *owner, int number)
 {
     const struct gy_net_reform *const f = owner;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* reform.h: brings the ranks of a job together again when one is lost, without a launcher. Each
- * keeps a socket on which the others can call it, and a list of all: the members. After a loss the
- * first live member of the list gathers the live ones, settles who continues, and tells them. Their
+/* reform.h: brings the ranks of a job together again when one is lost, without a launcher.
+ * engine/job/job.c opens it and meets; served_server.c looks for newcomers. Each rank keeps a
+ * socket on which the others can call it, and a list of all: the members. After a loss the first
+ * live member of the list gathers the live ones, settles who continues, and tells them. Their
  * connections are then a boot (boot.h) as at the start. Strangers with the job's key, which were
  * lost before or are new, may join.
  *
  * No two halves continue. A leader continues if the processes of all absent members are gone
  * (nobody listens at their address). Or it has more than half of all, or half and the first of
- * them. */
+ * them. In any case config.least must have come. */
 #ifndef GY_NET_REFORM_H
 #define GY_NET_REFORM_H
 #include "net/comm/boot.h"
 #include "net/transport/socket.h"
 
-#define GY_NET_MEMBERS 64
+#define GY_NET_MEMBERS 64 /* RANKS_MOST of tools/cmd_ranks.c is the same */
 #define GY_NET_MEMBER_IDS 4095
 
 struct gy_net_reform_config {
@@ -42,7 +43,8 @@ GY_INT void gy_net_reform_close(struct gy_net_reform *reform); /* NULL is fine *
  * from the board. NULL is fine. */
 GY_INT void gy_net_reform_give_up(const struct gy_net_reform *reform);
 GY_INT struct gy_net_member gy_net_reform_self(const struct gy_net_reform *reform);
-/* Who they are as the job starts, in the order of their ranks; this process is one. */
+/* Who they are as the job starts, in the order of their ranks; this process is one. count: at most
+ * GY_NET_MEMBERS. */
 GY_INT void gy_net_reform_know(struct gy_net_reform *reform, const struct gy_net_member *members,
                                int count);
 
@@ -54,12 +56,12 @@ GY_INT int gy_net_reform_meet(struct gy_net_reform *reform, struct gy_net_boot *
 GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint *out,
                               struct gy_error *err);
 /* A newcomer: waits at the member that leads until it is let in. GY_E_PEER: nobody listens there,
- * who does has not answered for patience ns, or was lost. */
+ * who does has not answered for patience ns, has refused, or was lost. */
 GY_INT int gy_net_reform_join(struct gy_net_reform *reform, const char *host, int port,
                               int64_t patience, struct gy_net_boot **boot,
                               struct gy_net_launcher *place, struct gy_error *err);
-/* Of who leads, between two meetings: how many wait to be let in and can be, beside the `present`
- * members that live. Does not wait. */
+/* Of who leads, between two meetings: how many wait to be let in. 0 where the `present` members
+ * that live are config.most already. Does not wait. */
 GY_INT int gy_net_reform_look(struct gy_net_reform *reform, int present);
 
 #endif

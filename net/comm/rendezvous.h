@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rendezvous.h: how the ranks of a job come to one address and one key. The first way that exists:
+/* rendezvous.h: how the ranks of a job come to one address and one key. comm.c calls it, and for a
+ * rank that is alone or joins late engine/job/job.c. The first way that exists:
  *
  *   GYRE_KEY_FD    our own launcher: the key comes through a pipe; rank 0 inherits the listening
  *                  socket or is told its port
@@ -15,10 +16,12 @@
 struct gy_net_rendezvous {
     char folder[64], name[32]; /* of the file that rank 0 left; name empty: none */
 };
-/* Fills config, but for wait_ns, which it reads. get: variables of the environment. */
+/* Fills key, listener, epoch and port of config; reads its place and wait_ns. get: variables of the
+ * environment. GY_E_UNSUPPORTED: none of these ways. */
 GY_INT int gy_net_rendezvous(struct gy_net_rendezvous *meeting, struct gy_net_boot_config *config, const char *(*get)(const char *name),
                              struct gy_error *err);
-/* When all are together or nobody will come any more: takes the file away. */
+/* When all are together or nobody will come any more: takes the file away. Called whatever
+ * gy_net_rendezvous returned. */
 GY_INT void gy_net_rendezvous_end(struct gy_net_rendezvous *meeting);
 
 #endif

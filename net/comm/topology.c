@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* topology.c: a host's identity is a hash of the kernel's boot and of the namespaces of processes
- * and of shared memory. Two containers of one machine are two hosts; two network namespaces alone
- * are not. */
+/* topology.c: a host's identity is a hash of the kernel's boot, of the namespaces of processes and
+ * of shared memory, and of the host's name. Two containers of one machine are two hosts; two
+ * network namespaces alone are not. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,7 +83,7 @@ static void topology_hosts(struct gy_net_topology *t, const struct gy_net_identi
 /* ---- groups ---- */
 
 /* Groups the ranks of a host by socket or by NUMA node. Returns 1 when every rank told that number
- * and there are at most GY_NET_GROUPS groups. */
+ * and there are 2 to GY_NET_GROUPS groups. */
 static int topology_group_by(struct gy_net_topology *t, const struct gy_net_identity *all, int host, int by_socket)
 {
     int32_t seen[GY_NET_GROUPS];
@@ -120,7 +120,7 @@ static void topology_groups(struct gy_net_topology *t, const struct gy_net_ident
 struct topology_text {
     const char *at, *end, *name;
     int line, racks, rack_hosts; /* rack_hosts: in each */
-    int *rank_order;             /* [hosts]: hosts in the order of the racks */
+    int *rank_order;             /* [hosts]: hosts, by their first numbers, rack after rack */
     int ordered;
     struct gy_error *err;
 };
@@ -242,7 +242,7 @@ static int topology_line(struct topology_text *x, struct gy_net_topology *t, con
     return strcmp(word, "rack") == 0 ? topology_rack(x, t, all) : topology_bad(x, "a line begins with dims, rack or sockets");
 }
 
-/* Hosts in the order of their racks. */
+/* Numbers the hosts anew, rack after rack. */
 static int topology_reorder(struct gy_net_topology *t, const struct topology_text *x)
 {
     int *const member = gy_alloc_take(&t->alloc, (size_t)t->ranks, sizeof *member);

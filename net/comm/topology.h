@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* topology.h: which ranks are near each other. Ranks that see the same kernel and the same
- * processes are on one host: they can map each other's memory. Hosts are numbered by their first
- * rank. Ranks of a host that are bound to different sockets, or else to different NUMA nodes, are
- * its groups, numbered by their first rank. Where one rank may run anywhere, the host is one group.
- * A file tells what the system cannot:
+/* topology.h: which ranks are near each other; comm.c asks, inter_host.c and choice.c read. Ranks
+ * on one host see the same kernel, processes and shared memory (namespaces of PID and IPC), and the
+ * same host name: they can map each other's memory. Hosts are numbered by their first rank, or rack
+ * after rack where a file has racks. Ranks of a host that are bound to different sockets, or else
+ * to different NUMA nodes, are its groups, numbered by their first rank. Where one rank may run
+ * anywhere, or there would be more than GY_NET_GROUPS, the host is one group. A file tells what the
+ * system cannot:
  *
  *     dims 4x8x8               sizes whose product is the number of ranks, the nearest first: ranks
  *                              of a host, hosts of a rack, racks
@@ -15,7 +17,7 @@
 #include "net/comm/affinity.h"
 #include "net/schedule/schedule.h"
 
-#define GY_NET_GROUPS 16 /* of a host */
+#define GY_NET_GROUPS 16 /* of a host; HOST_SOCKETS_DEPTH and a sentence of topology.c follow */
 
 /* What a rank tells of itself. Fixed size: all ranks exchange it. */
 struct gy_net_identity {
@@ -41,7 +43,8 @@ struct gy_net_topology {
     int told;       /* groups are those of the file */
     int dim_count, dims[GY_NET_DIMS]; /* of hosts; 0: one dimension */
 };
-/* all: [ranks]. text: of a topology file, or NULL; name is its name in sentences. */
+/* all: [ranks]. text: of a topology file, or NULL; name is its name in sentences. GY_E_FORMAT: the
+ * text does not fit the job's ranks. */
 GY_INT int gy_net_topology_open(struct gy_net_topology *out, const struct gy_net_identity *all, int ranks, const char *text, const char *name,
                                 const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_net_topology_close(struct gy_net_topology *topology); /* safe on a zeroed struct */

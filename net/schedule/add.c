@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* add.c: adds two rows of floats. One body is written in vectors of eight floats. It is compiled
- * for what every processor of the kind has, and on x86 again for AVX2, which a call chooses at run
- * time. */
+/* add.c: one body is written in vectors of eight floats. It is compiled for what every processor of
+ * the kind has, and on x86 again for AVX2, which a call chooses at run time. */
 #include "net/schedule/add.h"
 
 #if defined(__x86_64__)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* algorithms.c: the algorithms by name, and the checks that all of them share. */
+/* algorithms.c: the algorithms by name, and the checks of a shape that all of them share. A new
+ * algorithm is a row here; docs/changing.md has the other places. */
 #include "net/schedule/algorithms.h"
 #include "net/schedule/builders.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cost.c: measures with small messages first: half the shortest round trip is the latency. Then it
  * doubles the message until a way takes some milliseconds; the time beyond the latency gives the
- * rate. */
+ * rate. Candidates are simulated without a proof, as builders' schedules: the one that is chosen is
+ * proved where it is used (inter_host.c). */
 #include "net/schedule/cost.h"
 #include "engine/base/clock.h"
 #include "net/schedule/algorithms.h"
@@ -16,7 +17,7 @@
 #define COST_ENOUGH 3e-3
 #define COST_PATIENCE_NS 10000000000
 #define COST_TAG 0x436f7374u
-#define COST_FLOATS ((int64_t)1 << 16)    /* added at a time: what fits a second cache */
+#define COST_FLOATS ((int64_t)1 << 16)    /* added at a time: two such arrays fit in a level-2 cache */
 
 static const int cost_lanes[] = {1, 2, 4};
 
@@ -116,6 +117,7 @@ struct cost_order {
     unsigned char order[32]; /* certificate */
 };
 
+/* The certificate of an algorithm's order of sums. */
 static int cost_certify(const char *name, const struct gy_net_shape *shape, unsigned char order[32], const struct gy_alloc *alloc,
                         struct gy_error *err)
 {
@@ -128,6 +130,7 @@ static int cost_certify(const char *name, const struct gy_net_shape *shape, unsi
     return status;
 }
 
+/* What `like` asks for; its own lanes count, those of shape do not. */
 static int cost_like(const char *like, const struct gy_net_shape *shape, struct cost_order *out, const struct gy_alloc *alloc,
                      struct gy_error *err)
 {

@@ -21,16 +21,16 @@ struct gy_net_costs {
  * of each end; an end does this work for one message at a time. */
 GY_INT struct gy_net_cluster gy_net_cost_cluster(const struct gy_net_costs *costs, const struct gy_net_shape *shape);
 
-/* Two ranks measure; each gives the other as peer. leads: 1 on the rank that begins. The time is a
- * few dozen small messages and some of a few milliseconds, at most seconds. GY_E_PEER: the other
- * rank is lost or silent. alloc: used only during the call. */
+/* Two ranks measure; each gives the other as peer. leads: 1 on the rank that begins. It takes a few
+ * dozen small messages, and longer ones until a way takes milliseconds. GY_E_PEER: the other rank
+ * is lost, or silent for 10 s. alloc: used only during the call. */
 GY_INT int gy_net_cost_measure(struct gy_net_costs *out, const struct gy_net_end *end, int peer, int leads, const struct gy_alloc *alloc,
                                struct gy_error *err);
 /* Writes "name:lanes" of the fastest allreduce of `bytes` bytes a host. shape: ranks is the number
  * of hosts, at most GY_NET_COST_HOSTS; its lanes do not count. like: an algorithm, such as
  * "halving:2", whose sums must be kept to the bit; NULL: any. Only schedules with its certificate
  * of order are then candidates, so measured times never change a result. seconds: the expected
- * time; may be NULL. */
+ * time; may be NULL. GY_E_UNSUPPORTED: too many hosts, or no candidate; name is then as before. */
 GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_net_shape *shape, const char *like, double bytes, char *name,
                               size_t room, double *seconds, const struct gy_alloc *alloc, struct gy_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* exec.c: posts the messages of a round, lane after lane. When all of them are done it adds what
- * came, in the order of the list, and begins the next round. Data to be added waits in a staging
- * area, a part a lane, as large as the lane's largest round. Where no other step of the round reads
- * or adds to the same pieces, it is added while it arrives, if the transport allows.
+/* exec.c: posts the messages of a round, lane by lane. When all of them are done it adds what came,
+ * in the order of the list, and begins the lane's next round. Data to be added waits in a staging
+ * area, which has room for the lane's largest round. Where no other step of the round touches the
+ * same pieces, it is added while it arrives, if the transport allows.
  *
  * Floats that travel as bf16 are half the bytes; sums are made in float. A rank rounds what it
  * sends in its own buffer, too, so that it continues with what the other one has. At the end every
@@ -14,7 +14,7 @@
 #define EXEC_STRIP 1024
 
 struct exec_lane {
-    int64_t at, end, last;  /* steps of its round, and behind its last */
+    int64_t at, end, last;  /* its round is [at, end); last: the end of its steps */
     unsigned char *staging;
 };
 struct gy_net_exec {
@@ -59,7 +59,7 @@ static int64_t exec_round_end(const struct gy_net_exec *e, const struct exec_lan
 
 /* ---- bf16 ---- */
 
-/* Rounds data where it lies; to may be NULL. */
+/* Rounds data in place to what bf16 keeps, and writes that to `to`, which may be NULL. */
 static void exec_pack(uint16_t *to, float *data, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -167,7 +167,7 @@ static void exec_add(const struct gy_net_exec *e, const struct exec_lane *lane)
     }
 }
 
-/* Goes on with a lane as far as it can. */
+/* Goes on with a lane as far as messages have come. */
 static int exec_lane(struct gy_net_exec *e, struct exec_lane *lane, struct gy_error *err)
 {
     while (lane->at < lane->last) {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* schedule.h: a collective as data. The buffer is cut into equal pieces. For every rank a schedule
- * lists steps: send pieces to a peer, receive pieces from it, or receive them and add them to one's
- * own. A step belongs to a lane and a round. The steps of one lane and round run at once. What is
- * sent is the content before the round. Additions to the same piece are made in the order of the
- * list. The next round begins when they are done. Lanes know nothing of each other and never touch
- * each other's pieces, so a schedule that cuts its work into lanes is pipelined. A message is
+/* schedule.h: a collective as data. schedule_*.c build it, verify.c proves it, exec.c runs it,
+ * simulation.c times it. The buffer is cut into equal pieces. For every rank a schedule lists
+ * steps: send pieces to a peer, receive pieces from it, or receive them and add them to one's own.
+ *
+ * A step belongs to a lane and a round. The steps of one lane and round run at once. What is sent
+ * is the content before the round. Additions to the same piece are made in the order of the list.
+ * The lane's next round begins when these are done. Lanes know nothing of each other and never
+ * touch each other's pieces, so a schedule that cuts its work into lanes is pipelined. A message is
  * matched by sender, receiver and lane, in the order of the lists.
  *
- * Schedules come from pure functions of the number of ranks and the layout, one algorithm a file.
- * gy_net_verify proves them before use. Then an executor (exec.h) runs them or a simulator times
- * them: all three read the same bytes. */
+ * Schedules come from pure functions of the number of ranks and the layout (algorithms.c), or from
+ * text (schedule_text.c). Each must be proved by gy_net_verify before exec.h runs it. */
 #ifndef GY_NET_SCHEDULE_H
 #define GY_NET_SCHEDULE_H
 #include "engine/base/mem.h"
@@ -50,7 +51,7 @@ struct gy_net_schedule {
     int64_t *first;            /* [ranks + 1]: where a rank's steps begin */
     int64_t count, room;       /* steps, and places */
     struct gy_alloc alloc;
-    int failed; /* a builder ran out of memory or of a limit; gy_net_close_schedule says so */
+    int failed; /* a builder ran out of memory or of a limit; gy_net_finish says so */
     int32_t *rank_of;          /* while it is built: the rank of each step */
 };
 
@@ -65,7 +66,8 @@ struct gy_net_shape {
     const int *hosts;
 };
 
-/* Building: steps are added in any order of ranks, then sorted. All memory comes from alloc. */
+/* Building: open, add steps in any order of ranks, finish, which sorts them. A step of 0 pieces is
+ * left out. After a failure of finish the caller closes. All memory comes from alloc. */
 GY_INT void gy_net_open_schedule(struct gy_net_schedule *s, const struct gy_alloc *alloc, const char *name, int goal, int ranks,
                                  int32_t pieces, int lanes);
 GY_INT void gy_net_add(struct gy_net_schedule *s, int rank, int lane, int round, int kind, int peer, int32_t piece, int32_t pieces);
@@ -102,13 +104,14 @@ struct gy_net_proof {
     /* certificate of the order of all sums: schedules with the same give the same bits */
     unsigned char order[32];
     int64_t messages, pieces_sent;
-    int rounds;               /* the longest lane */
+    int rounds;               /* of the lane with the most */
 };
 /* Proves a schedule. Every message has one sender and one receiver of equal length, in order.
- * Nothing waits for ever, even when a send only ends with its receive. No step writes what another
- * step of the same rank and round, or another lane, touches. Every rank ends with what the goal
- * says, each contribution exactly once, in the same order on every rank. GY_E_DATA with a sentence
- * that names rank, lane, round. */
+ * Nothing waits for ever, even when a send only ends with its receive. No step of a round touches a
+ * piece that another step of the rank receives in it; what is sent may be added to. Lanes keep to
+ * their own pieces. Every rank ends with what the goal says, each contribution exactly once, in the
+ * same order on every rank. GY_E_FORMAT with a sentence that names rank and step, or rank and
+ * piece; GY_E_NOMEM. */
 GY_INT int gy_net_verify(const struct gy_net_schedule *s, struct gy_net_proof *proof, struct gy_error *err);
 
 /* rank: whose steps; -1: everybody's, then the text can be read again; -2: nobody's. */

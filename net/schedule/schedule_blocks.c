@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* schedule_blocks.c: the order of a balanced tree over any number of ranks, as shards are dealt to
- * them (engine/job/deal.c). With 2^k <= ranks < 2^(k+1) the first ones have a block each; of the
- * others two share one. Up that tree each rank sends what it has to the first rank of the next
- * branch; the sum returns the same way. For a power of two it is the order of halving and doubling.
+ * them (engine/job/deal.c). comm.c takes it for jobs that survive lost ranks. With 2^k <= ranks <
+ * 2^(k+1) there are 2^k blocks. The first ranks have a block each; of the others two share one. Up
+ * that tree each rank sends what it has to the first rank of the next branch; the sum returns the
+ * same way. For a power of two it is the order of halving and doubling.
  *
  *     5 ranks, 4 blocks:  0   1   2   3 4        3 <- 4;  0 <- 1, 2 <- 3;  0 <- 2 */
 #include "net/schedule/builders.h"
 
-/* Half blocks before rank r of so many: the leaves of the tree. */
+/* Half blocks before rank r of `ranks`. Half blocks are the leaves of the tree. */
 static int blocks_first(int ranks, int r)
 {
     int blocks = 1;
@@ -29,6 +30,7 @@ static int blocks_left(int ranks, int lo, int count)
     return left;
 }
 
+/* Levels of the tree over [lo, lo + count). */
 static int blocks_height(int ranks, int lo, int count)
 {
     if (count == 1)
@@ -39,7 +41,8 @@ static int blocks_height(int ranks, int lo, int count)
     return 1 + (a > b ? a : b);
 }
 
-/* Up: the deepest first; down: in rounds behind all of those. depth: of this branch. */
+/* The messages of this branch: sums go up, the deepest first; results come down in later rounds.
+ * depth: of the branch; all: levels of the whole tree. */
 static void blocks_moves(struct gy_net_schedule *s, int lane, int lo, int count, int depth, int all)
 {
     if (count == 1)

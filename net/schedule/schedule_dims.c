@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* schedule_dims.c: collectives over dimensions. Ranks form a grid. Along each dimension in turn the
- * groups that differ in this coordinate only scatter what they still hold; then they gather in the
- * reverse order. Parts shrink from dimension to dimension, so the far and slow dimensions move the
- * least. All groups of a dimension work at once, each on its own part: many rings.
+/* schedule_dims.c: collectives over dimensions; rows of algorithms.c. Ranks form a grid. Along each
+ * dimension in turn the groups that differ in this coordinate only scatter what they still hold;
+ * then they gather in the reverse order. Parts shrink from dimension to dimension, so the far and
+ * slow dimensions move the least. All groups of a dimension work at once, each on its own part:
+ * many rings.
  *
  *     dims 4x8x8:   scatter in hosts (1 -> 1/4), in racks (1/4 -> 1/32), between racks
  *                   (1/32 -> 1/256), gather back
  *
  * This is the mesh collective of Barnett and van de Geijn (1994). With rings in each dimension it
  * is the multi-ring of PowerAI DDL (Cho et al. 2017). With recursive halving in each it is better
- * than that on switched networks. One dimension gives the flat forms. Halving begins with the
- * nearest ranks, in every dimension: its sums are the balanced tree over ranks, the same for any
- * powers of two. Lanes follow each other through the dimensions, so that all of them are busy.
- * Where halving needs a power of two, ranks beyond it first add to a partner, which tells them the
- * result at the end. */
+ * than that on switched networks. One dimension gives the flat forms.
+ *
+ * Halving begins with the nearest ranks, in every dimension. So its sums are the balanced tree over
+ * ranks, for any dimensions that are powers of two. In flat halving, ranks beyond the largest power
+ * of two first add to a partner, which tells them the result at the end. In a grid, a dimension
+ * that is no power of two has rings. All lanes begin at once and go through the dimensions by
+ * themselves. */
 #include "net/schedule/builders.h"
 
 struct dims_kind {
@@ -29,7 +32,7 @@ static int dims_is_power(int n)
     return (n & (n - 1)) == 0;
 }
 
-/* The shape of one lane's walk through the grid. */
+/* One lane's way through the grid. round: the next to be used. rank: room for a group's members. */
 struct dims_walk {
     struct gy_net_schedule *s;
     const struct dims_kind *kind;
@@ -43,8 +46,8 @@ static int dims_block(const struct gy_net_schedule *s, int d, int at)
     return s->turned >> d & 1 ? gy_net_turned(at, s->dims[d]) : at;
 }
 
-/* The rounds of all groups along dimension d. Each group works on the part that its members hold;
- * the coordinates before d decide which part that is. */
+/* Adds the rounds of all groups along dimension d, and returns the round after them. Each group
+ * works on the part that its members hold; the coordinates before d decide which part that is. */
 static int dims_along(const struct dims_walk *w, int d, int scatter)
 {
     const struct gy_net_schedule *s = w->s;
@@ -91,7 +94,7 @@ static void dims_lane(struct dims_walk *w, int core, int ranks, int goal)
         dims_fold(w, core, ranks, GY_NET_RECV);
 }
 
-/* Ranks of the grid: all, or the largest power of two below when one dimension needs it. */
+/* Ranks of the grid: all, or for flat halving the largest power of two among them. */
 static int dims_core(const struct gy_net_shape *shape, const struct dims_kind *kind, int flat)
 {
     int core = 1;

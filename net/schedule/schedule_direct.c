@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* schedule_direct.c: direct exchange. Every member sends every other one the block that the other
- * owns, all at once. Owners add what arrives, in the order of the members behind them. Gather:
- * every owner sends its block to all.
+/* schedule_direct.c: direct exchange, for schedule_dims.c. Every member sends every other one the
+ * block that the other owns, all at once. Owner m adds what arrives in the order m - 1, m - 2, ...
+ * Gather: every owner sends its block to all.
  *
  *     m  ->  m + 1, m + 2, ...     n - 1 messages of one round
  *

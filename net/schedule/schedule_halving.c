@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* schedule_halving.c: recursive halving and doubling among 2^k members, told by the blocks that
- * they own. Scatter: in every round a member splits the blocks that it still holds in two. It sends
- * the half that is not its own to the partner that keeps it, and adds what arrives to its own half.
- * Gather: the same backward, the parts doubling.
+/* schedule_halving.c: recursive halving and doubling among 2^k members, for schedule_dims.c and
+ * schedule_hosts.c. Member b is the owner of block b. Scatter: in every round a member splits the
+ * blocks that it still holds in two. It sends the half without its own block to the partner that
+ * keeps it, and adds what arrives to its own half. Gather: the same backward, the parts doubling.
  *
  *     blocks 0 1 2 3     distance 2   0 <-> 2   1 <-> 3     half of the buffer
  *                        distance 1   0 <-> 1   2 <-> 3     a quarter

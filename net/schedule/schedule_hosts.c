@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* schedule_hosts.c: two levels with any number of ranks on each host. The buffer of a lane has as
- * many parts as the ranks of all hosts divide evenly: their least common multiple. Where that is
- * too many, it has as many as the largest host has ranks. Each host deals the parts to its ranks in
- * order. Inside a host every rank sends each part to its owner there (direct). Between hosts the
- * owners of a part form a ring, or halve it where the number of hosts is a power of two; then back.
- * So every rank of every host uses its own path to the network, however many there are.
+/* schedule_hosts.c: two levels with any number of ranks on each host; a row of algorithms.c. The
+ * buffer of a lane has as many parts as the ranks of all hosts divide evenly: their least common
+ * multiple. Where that is above HOSTS_PARTS_MOST, it has as many as the largest host has ranks.
+ * Each host deals the parts to its ranks in order. Inside a host every rank sends each part to its
+ * owner there (direct). Between hosts the owners of a part form a ring, or halve it where the
+ * number of hosts is a power of two; then back. So every rank of every host uses its own path to
+ * the network, however many there are.
  *
  *     host A: a0 a1 a2          parts of 6:  a0 a0 a1 a1 a2 a2
  *     host B: b0 b1                          b0 b0 b0 b1 b1 b1

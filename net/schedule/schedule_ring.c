@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* schedule_ring.c: rings. Scatter: in every round each member sends one block to its successor,
- * which adds its own. A block passes all members once and ends, complete, at its owner. Gather:
- * complete blocks go round the same way. n members, n - 1 rounds each.
+/* schedule_ring.c: rings, for schedule_dims.c and schedule_hosts.c. Scatter: in every round each
+ * member sends one block to its successor, which adds its own. A block passes all members once and
+ * ends, complete, at its owner. Gather: complete blocks go round the same way. n members, n - 1
+ * rounds each.
  *
  *     round 0   0 -> 1 -> 2 -> 3 -> 0     member m sends block m - 1 - t, receives and adds block
  *     round 1   ...                       m - 2 - t; after t = n - 2 it holds block m

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* schedule_text.c: schedules as text. What is printed can be read again, so a schedule can be
- * written by hand or by another program. The first line tells goal, name and sizes; every other
- * line is a step. The order of the lines of one rank, lane and round counts. # begins a comment.
+ * written by hand or by another program. The lab prints and reads; inter_host.c reads the file of
+ * GYRE_ALLREDUCE=file:PATH. Readers prove it before use. The first line tells goal, name and sizes;
+ * every other line is a step. The order of the lines of one rank, lane and round counts. # begins a
+ * comment.
  *
  *     allreduce by mine: 2 ranks, 1 pieces in 1 lane
  *     rank 0  lane 0  round 0  add      pieces 0 to 0 from rank 1
@@ -53,7 +55,8 @@ static int script_bad(const struct script *x, const char *what)
 }
 
 /* The next word of the line, without a comma or colon at its end. It is "" at the end of the line.
- * A word that is too long is cut, and matches nothing. */
+ * A longer word is cut to SCRIPT_WORD - 1 bytes: a name may be, a word of the pattern is
+ * shorter. */
 static void script_word(struct script *x, char *word)
 {
     size_t bytes = 0;
@@ -67,7 +70,7 @@ static void script_word(struct script *x, char *word)
     word[bytes] = 0;
 }
 
-/* The line's beginning against the pattern; 0: it differs. */
+/* Takes the line's beginning by the pattern. 1: it matches; 0: it differs. */
 static int script_match(struct script *x, const char *pattern, struct script_found *found)
 {
     int numbers = 0, words = 0;

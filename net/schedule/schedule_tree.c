@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* schedule_tree.c: whole-buffer algorithms, for small messages and for broadcasts.
+/* schedule_tree.c: whole-buffer algorithms, for small messages and for broadcasts; rows of
+ * algorithms.c.
  *
  * doubling: in round t every rank exchanges all it has with the rank at distance 2^t, and both add.
- * It takes log2 p latencies, log2 p times the bytes.
+ * It takes log2 p latencies, log2 p times the bytes. Ranks beyond the largest power of two first
+ * add to one below, which sends them the sum at the end.
  *
  *             0 <-> 1, 2 <-> 3;  0 <-> 2, 1 <-> 3
  *
- * double tree: two binary trees, each for half of the lanes. A leaf of one tree is an inner node of
- * the other. So with many lanes every link carries data both ways all the time (Sanders, Speck and
- * Traeff 2009).
+ * tree: two binary trees, each for half of the lanes. A leaf of one tree is an inner node of the
+ * other, but for one rank at most. So with many lanes every link carries data both ways all the
+ * time (Sanders, Speck and Traeff 2009).
  *
  *                  3                 4
  *                /   \             /   \

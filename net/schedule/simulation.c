@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* simulation.c: time goes from event to event, by a heap. An event: a message begins to flow, a
- * flow ends, a rank has added, a link's bucket is empty. When flows begin or end, the rates of
- * flows that share links with them, directly or through others, are computed anew by filling. Again
- * and again the link with the least left for each of its flows fixes these flows (max-min
- * fairness). Other flows keep their rates.
+ * flow ends, a rank has added, a link's bucket is empty. When flows begin or end, rates are
+ * computed anew for the flows that share links with them, directly or through others. This is
+ * filling: again and again the link with the least left for each of its flows fixes these flows
+ * (max-min fairness). Other flows keep their rates.
  *
  * A link with a token bucket has its peak rate while there are tokens: they come at its own rate
  * and go with what flows. */
@@ -37,7 +37,7 @@ struct sim_link {
     int32_t open, turn;   /* turn: as a message's */
     int64_t seen;
 };
-enum sim_kind { SIM_BEGIN, SIM_END, SIM_GO, SIM_DRY };
+enum sim_kind { SIM_BEGIN, SIM_END, SIM_GO, SIM_DRY }; /* in the head's order of events */
 struct sim_event {
     double at;
     int64_t what;         /* sending step, lane, or link */
@@ -223,7 +223,7 @@ static void sim_see_link(struct sim *m, int32_t link)
     m->open_links[m->open_link_count++] = link;
 }
 
-/* All links and flows that hang together with these links. */
+/* Collects the links that share flows with these, directly or through others, and those flows. */
 static void sim_gather(struct sim *m, const int32_t *links, int count)
 {
     m->fillings++;
@@ -264,7 +264,7 @@ static int sim_is_full(const struct sim *m, const struct sim_message *f, double 
     return 0;
 }
 
-/* The flow goes on at this rate; when it will end is an event. */
+/* The flow goes on at this rate. If that is another one, its end becomes a new event. */
 static int sim_fix(struct sim *m, int64_t flow, double share)
 {
     struct sim_message *f = &m->messages[flow];
@@ -339,7 +339,8 @@ static int sim_post(struct sim *m, struct sim_lane *l)
     return GY_OK;
 }
 
-/* When the rank has dealt with this round's messages and added what came. */
+/* When the rank has dealt with this round's messages and added what came. It works for one lane at
+ * a time. */
 static double sim_added(const struct sim *m, const struct sim_lane *l)
 {
     double bytes = 0;

@@ -26,12 +26,14 @@ struct gy_net_cluster {
     double overhead;
     double noise;                              /* spread of a message's time: log-normal sigma */
     double skew;                               /* seconds within which ranks begin */
-    /* seconds of a step without communication; seconds of it in which gradients are made */
+    /* seconds of a step without communication; seconds of it in which gradients are made. Only the
+     * lab's steps use these two. */
     double compute, backward;
     char about[128];
 };
 
-/* Seconds from the first rank's beginning to the last one's end, for a buffer of so many bytes. */
+/* Seconds from time 0 to the last rank's end, for a buffer of `bytes` bytes; ranks begin within [0,
+ * skew). The schedule must have been verified. The same seed gives the same figure. */
 GY_INT int gy_net_simulate(const struct gy_net_schedule *s, const struct gy_net_cluster *cluster, double bytes, uint64_t seed,
                            double *seconds, struct gy_error *err);
 

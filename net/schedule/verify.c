@@ -58,6 +58,7 @@ static uint64_t verify_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
+/* The rank that a step belongs to. */
 static int verify_where(const struct verify *v, int64_t step)
 {
     int low = 0, high = v->s->ranks;
@@ -97,7 +98,8 @@ static int verify_step(const struct verify *v, int64_t i, int rank)
     return GY_OK;
 }
 
-/* Within a round a piece may be sent and added to; whoever receives over it must be alone. */
+/* Within a round a piece may be sent and added to. A step that receives over a piece must be the
+ * only one that touches it. */
 static int verify_round(struct verify *v, int64_t from, int64_t to)
 {
     v->stamps++;
@@ -259,6 +261,7 @@ static void verify_done(struct verify *v, int64_t lane)
         v->ready[v->ready_count++] = lane;
 }
 
+/* A lane begins the round at l->at. Messages whose other end is there already pass at once. */
 static int verify_enter(struct verify *v, int64_t lane)
 {
     struct verify_lane *l = &v->lanes[lane];
@@ -276,6 +279,7 @@ static int verify_enter(struct verify *v, int64_t lane)
     return GY_OK;
 }
 
+/* All messages of the lane's round have passed: they take effect in the order of the list. */
 static int verify_leave(struct verify *v, int64_t lane)
 {
     struct verify_lane *l = &v->lanes[lane];

@@ -26,7 +26,7 @@ static const char *frame_kind(int kind)
     return name[kind > 0 && kind < GY_SERVER_KINDS ? kind : 0];
 }
 
-/* Whose turn it was: a frame that was there before, or one that leaves some out. */
+/* A number that is not the next one: a frame that came before, or one that leaves some out. */
 static int frame_number(const struct gy_server_frame *frame, const struct gy_server_frame *want,
                         struct gy_error *err)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ledger.c: one slice's book. It knows nothing of messages or floats. After each entry its keeper
- * asks whether an update is due, and who may be answered. */
+/* ledger.c: one slice's book: counters and flags, no messages and no floats. */
 #include "net/server/ledger.h"
 
 GY_INT void gy_ledger_open(struct gy_ledger *ledger, const struct gy_ledger_rules *rules,
@@ -33,9 +32,8 @@ GY_INT int gy_ledger_push(struct gy_ledger *ledger, int worker, int64_t version,
     return GY_LEDGER_TAKEN;
 }
 
-/* An update takes one gradient less for each worker that has gone: so those that are left never
- * wait
- * for each other on two slices (ledger.h), whoever made the last update. */
+/* An update takes one gradient less for each worker that has gone. So those that are left never all
+ * wait for each other (ledger.h), whoever made the last update. */
 GY_INT int gy_ledger_is_due(const struct gy_ledger *ledger)
 {
     int take = ledger->rules.take;

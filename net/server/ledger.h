@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ledger.h: what a server knows of its workers, for one slice of the parameters. It tells who has
  * pushed a gradient, whether an update is due, and who waits for an answer. served_server.c keeps
- * it.
+ * one for each slice, and asks these two questions after every entry.
  *
  * The first `take` gradients of a step make an update. With as many as there are workers that is
  * synchronous training. With fewer the others are late: their weights have been updated meanwhile,
@@ -9,8 +9,11 @@
  * itself, however old its weights are. A worker that is too far ahead of the slowest one gets no
  * answer yet (stale synchronous parallel, Ho et al. 2013).
  *
- * With take > 1 no two workers wait for each other on two slices. Of those that wait, the one whose
- * step began first waits for a slice that a worker whose step began earlier has updated before. */
+ * Workers never all wait for each other, on different slices. With take 1 each gradient is an
+ * update. With take > 1, suppose that they all wait. Look at the worker whose step began first, and
+ * at the slice that it waits for. Of those that made the slice's last update, some worker must
+ * still be in that step, else enough gradients would be there. But that step began before: a
+ * contradiction. */
 #ifndef GY_NET_SERVER_LEDGER_H
 #define GY_NET_SERVER_LEDGER_H
 #include "engine/base/mem.h"
@@ -31,7 +34,7 @@ struct gy_ledger_worker {
 
 struct gy_ledger {
     struct gy_ledger_rules rules;
-    struct gy_ledger_worker *worker; /* [workers], the owner's */
+    struct gy_ledger_worker *worker; /* [workers], the caller's */
     int64_t version;                 /* updates of the slice */
     int here;                        /* gradients that wait */
 };
@@ -40,8 +43,8 @@ enum gy_ledger_verdict { GY_LEDGER_TAKEN, GY_LEDGER_LATE };
 
 GY_INT void gy_ledger_open(struct gy_ledger *ledger, const struct gy_ledger_rules *rules,
                            struct gy_ledger_worker *worker, int64_t version);
-/* A gradient came, of weights of this version. enum gy_ledger_verdict, or a status with a
- * sentence. */
+/* A gradient came, of weights of this version. Returns enum gy_ledger_verdict, or GY_E_MISMATCH
+ * with a sentence: the worker has left, has no answer yet, or never had these weights. */
 GY_INT int gy_ledger_push(struct gy_ledger *ledger, int worker, int64_t version,
                           struct gy_error *err);
 GY_INT int gy_ledger_is_due(const struct gy_ledger *ledger); /* enough gradients wait */
@@ -50,7 +53,7 @@ GY_INT void gy_ledger_updated(struct gy_ledger *ledger, int refused);
 GY_INT int gy_ledger_may_answer(const struct gy_ledger *ledger, int worker);
 GY_INT void gy_ledger_answered(struct gy_ledger *ledger, int worker);
 GY_INT void gy_ledger_gone(struct gy_ledger *ledger, int worker); /* has left, or is lost */
-/* It is there again. fresh: as a new one, that stands where the slowest does. */
+/* A worker that was gone is there again. fresh: a new one, which stands where the slowest does. */
 GY_INT void gy_ledger_back(struct gy_ledger *ledger, int worker, int fresh);
 
 #endif

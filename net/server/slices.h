@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* slices.h: cuts the parameters into slices and says which server holds which. */
+/* slices.h: deals slices of the parameters to servers, and adds what workers push. The slices are a
+ * net's buckets (train_served.c). served_job.c deals and checks, served_server.c adds. */
 #ifndef GY_NET_SERVER_SLICES_H
 #define GY_NET_SERVER_SLICES_H
 #include "engine/base/mem.h"
 #include "net/server/slice.h"
 
-/* Gives each slice to a server: the largest first, to the server that has least, and of several
- * to that of the smallest number. The same on every rank. */
+/* Sets the server of each slice: the largest slice first, to the server that has least, and of
+ * several to that of the smallest number. The same on every rank. GY_E_ARG: fewer slices than
+ * servers. */
 GY_INT int gy_server_deal(struct gy_server_slice *slices, int count, int servers,
                           struct gy_error *err);
-/* Is each of `floats` in one slice at most, and has each server a slice? */
+/* GY_OK: no parameter of `floats` is in two slices, no slice is empty, and each server has one.
+ * GY_E_MISMATCH names what is wrong. */
 GY_INT int gy_server_slices_check(const struct gy_server_slice *slices, int count, int servers,
                                   int64_t floats, struct gy_error *err);
 /* The sum of contributions, one a worker, in the order of a balanced tree over those that are

@@ -2,9 +2,10 @@
 /* auth.h: who may talk. A job has one secret key of 32 bytes. Its launcher makes it and passes it
  * by a pipe or a file that only its owner may read, never by a command line. Both ends of a
  * connection prove that they know it (HMAC-SHA-256 of both nonces and of what they claim), and get
- * a session key. Every frame of the job's control carries a counter and a code made with that key,
- * so that nothing can be added, repeated or changed. code.h has the codes of data frames. Sources:
- * RFC 2104, RFC 4231 (test vectors). */
+ * a session key. Every frame of boot.c carries a counter and a code made with that key, so that
+ * nothing can be added, repeated or changed. code.h has the codes of data frames. rendezvous.c
+ * reads keys; all that makes or checks a code calls gy_net_hmac. Sources: RFC 2104, RFC 4231 (test
+ * vectors). */
 #ifndef GY_NET_AUTH_H
 #define GY_NET_AUTH_H
 #include "engine/base/hash.h"
@@ -23,7 +24,7 @@ GY_INT void gy_net_hmac(const unsigned char key[GY_NET_KEY_BYTES], const struct 
 /* The same for data that comes in pieces: open, then gy_sha256_add, then close. */
 GY_INT void gy_net_hmac_open(struct gy_sha256 *sha, const unsigned char key[GY_NET_KEY_BYTES]);
 GY_INT void gy_net_hmac_close(struct gy_sha256 *sha, const unsigned char key[GY_NET_KEY_BYTES], unsigned char mac[GY_NET_MAC_BYTES]);
-/* The time does not tell where they differ. */
+/* 1: equal. The time does not tell where they differ. */
 GY_INT int gy_net_same(const unsigned char *a, const unsigned char *b, size_t count);
 /* random bytes of the system */
 GY_INT int gy_net_random(unsigned char *out, size_t count, struct gy_error *err);

@@ -25,7 +25,7 @@ struct gy_net_callers {
     int64_t starved; /* since when no file is free; 0: there are some */
 };
 
-/* Says why; the place is free. */
+/* Closes the connection and reports why; the place is free. */
 static void callers_send_away(struct gy_net_callers *c, struct gy_net_handshake *call, const char *why)
 {
     if (c->config.refuse)
@@ -46,7 +46,8 @@ static void callers_go(struct gy_net_callers *c, struct gy_net_handshake *call)
         call->fd = -1;
 }
 
-/* The oldest that has not said yet, also by what lies unread, whom it calls. NULL: all have. */
+/* The oldest caller that has not named a rank, also not by what lies unread. It may have left just
+ * now. NULL: all have named one. */
 static struct gy_net_handshake *callers_stranger(struct gy_net_callers *c)
 {
     struct gy_net_handshake *oldest = NULL;
@@ -68,7 +69,8 @@ static int callers_have_place(const struct gy_net_callers *c)
     return 0;
 }
 
-/* The place of a stranger, who has to leave. NULL: all who are here have named a missing rank. */
+/* Frees the place of a stranger, who has to leave. NULL: all who are here have named a missing
+ * rank. */
 static struct gy_net_handshake *callers_make_place(struct gy_net_callers *c)
 {
     struct gy_net_handshake *const stranger = callers_stranger(c);

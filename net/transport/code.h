@@ -2,7 +2,8 @@
 /* code.h: the code of a message, by which its receiver knows that it is what was sent. A CRC-32C
  * finds faults of the way. An HMAC-SHA-256 with a key of one direction of one connection also finds
  * changes by an attacker. Both cover the number of the code, counted from the connection's start,
- * so that nothing can be left out, repeated or moved. */
+ * so that nothing can be left out, repeated or moved. tcp_handshake.c opens them, stream.c adds and
+ * closes. */
 #ifndef GY_NET_CODE_H
 #define GY_NET_CODE_H
 #include "engine/base/hash.h"
@@ -14,7 +15,7 @@ enum gy_net_code_kind { GY_NET_CODE_CRC, GY_NET_CODE_HMAC };
 struct gy_net_code {
     enum gy_net_code_kind kind;
     unsigned char key[GY_NET_KEY_BYTES]; /* HMAC's */
-    uint64_t made;                       /* codes before this one */
+    uint64_t made;                       /* codes begun, this one included */
     uint32_t crc;
     struct gy_sha256 sha;
 };

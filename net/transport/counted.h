@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* counted.h: a transport that counts the bytes which this rank sends to each other one. It leaves
- * the rest to the transport inside. */
+ * the rest to the transport inside. comm.c puts it around the network between hosts. */
 #ifndef GY_NET_COUNTED_H
 #define GY_NET_COUNTED_H
 #include "net/transport/transport.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* request_list.h: a list of requests in the order in which they were posted, linked by their own
- * members. The transports keep their requests in it. */
+ * members. shared.c and stream.c keep their requests in it. */
 #ifndef GY_NET_REQUEST_LIST_H
 #define GY_NET_REQUEST_LIST_H
 #include "net/transport/transport.h"

@@ -38,7 +38,7 @@ static void sealed_word(const struct gy_net_sealed *s, const struct sealed_work 
     gy_net_hmac(s->config.key, parts, GY_COUNT(parts) - (s->config.code == GY_NET_CODE_CRC), word);
 }
 
-/* Of a received message that is whole. */
+/* 1: a received message, which is whole, has the word that it must have. */
 static int sealed_is_right(const struct gy_net_sealed *s, const struct sealed_work *w, const unsigned char *came)
 {
     unsigned char right[GY_NET_CODE_BYTES];
@@ -83,7 +83,7 @@ static void sealed_note_fault(struct gy_net_sealed *s, const struct gy_net_reque
              s->config.inner.rank, r->peer, s->transport.name, r->tag, r->bytes);
 }
 
-/* The inner requests are over, as state says. */
+/* The inner requests are over, with this state: so is the outer one. */
 static void sealed_finish(struct gy_net_sealed *s, struct sealed_work *w, int state)
 {
     struct gy_net_request *const r = w->outer;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* sealed.h: a transport on another one that checks nothing, such as a library's (UCX). Each message
- * carries a word that needs the key: of the ranks, the tag, how many messages the tag had before,
- * and the bytes. A message with another word is lost; from then on progress fails and says so.
- * Small messages contain the word; behind a large one it is a message of its own. */
+/* sealed.h: a transport on another one that checks nothing, such as a library's; network.c puts it
+ * on UCX. Each message carries a word that needs the key: of the ranks, the tag, how many messages
+ * the tag had before, and the bytes. A message with another word is lost; from then on progress
+ * fails and says so. Small messages contain the word; behind a large one it is a message of its
+ * own. */
 #ifndef GY_NET_SEALED_H
 #define GY_NET_SEALED_H
 #include "net/transport/code.h"

@@ -7,7 +7,7 @@
 #include "net/transport/shared.h"
 #include "net/transport/tags.h"
 
-#define SHARED_ALL ((size_t)32 << 20)   /* bytes of all rings, where that gives each its least */
+#define SHARED_ALL ((size_t)32 << 20)   /* bytes of all rings; more if each has its least */
 #define SHARED_MOST ((size_t)256 << 10) /* of a ring: half of a core's own cache, or less */
 #define SHARED_LEAST ((size_t)4 << 10)
 #define SHARED_PIECE                                                                               \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* shared.h: a transport among ranks that map the same memory. Each ordered pair of them has a ring
- * of bytes there: the one writes, the other reads.
+/* shared.h: a transport among ranks that map the same memory; engine/job/messages.c opens it. Each
+ * ordered pair of them has a ring of bytes there: the one writes, the other reads.
  *
  *     ring from A to B:   WANT tag 3 | PIECE tag 7, 32 KiB | PIECE tag 7, 9 KiB | WANT tag 3 | ...
  *

@@ -106,7 +106,7 @@ GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct
     return GY_OK;
 }
 
-/* One try. 0: nobody listens. */
+/* One try. Returns the connected socket; -1: nobody answered. */
 static int socket_try(const struct socket_address *to, int64_t deadline)
 {
     const int s = socket(to->at.ss_family, SOCK_STREAM, 0);

@@ -36,12 +36,12 @@
 #define STREAM_MESSAGE ((uint64_t)1024)
 /* bytes read beyond the present message: heads, and whole small messages */
 #define STREAM_STASH 4096
-#define STREAM_SEGMENT ((size_t)1 << 20)   /* written before it is looked for what came */
-/* read before it is given to a request that takes its message in pieces; it is still in a cache
- * then */
+#define STREAM_SEGMENT ((size_t)1 << 20)   /* bytes written before the stream reads again */
+/* bytes read before they are given to a request that takes its message in pieces; they are still in
+ * a cache then */
 #define STREAM_STRIP ((size_t)1 << 17)
-#define STREAM_LONG ((size_t)1 << 15)      /* what is left of a message and is read alone */
-#define STREAM_UNIT ((size_t)64)           /* given but at the end: whole elements of any type */
+#define STREAM_LONG ((size_t)1 << 15)      /* a rest of a message as long as this is read alone */
+#define STREAM_UNIT ((size_t)64)           /* take gets multiples of it, but at the end */
 #define STREAM_LOOKS 8
 #define STREAM_ASK_NS 1000000
 
@@ -305,7 +305,7 @@ static size_t stream_write(struct gy_net_stream *s)
 /* ---- in ---- */
 
 /* Finds the place of the message whose head has come. 1: found; 0: nobody waits for it yet; -1: it
- * must not come. */
+ * must not come, or there is no memory. */
 static int stream_place(struct gy_net_stream *s)
 {
     struct gy_net_request *r = s->receives.first;
@@ -361,7 +361,7 @@ static unsigned char *stream_at(const struct gy_net_stream *s)
     return s->to + s->in_done - (s->filling ? s->filling->taken : 0);
 }
 
-/* A line has come. -1: it says what cannot be. */
+/* A line has come. -1: it says what cannot be, or its code is wrong. */
 static int stream_take_line(struct gy_net_stream *s)
 {
     struct gy_net_tag *tag;

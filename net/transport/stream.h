@@ -26,9 +26,9 @@ GY_INT void gy_net_stream_end(struct gy_net_stream *stream);
 GY_INT int gy_net_stream_has_ended(const struct gy_net_stream *stream);
 /* Why the stream has ended, where the bytes that came were not those sent; else NULL. */
 struct gy_net_stream_fault {
-    const char *what; /* "line", of which tag and bytes may be wrong themselves, or "message" */
+    const char *what; /* "line", whose tag and bytes may be wrong themselves, or "message" */
     uint32_t tag;
-    uint64_t bytes, code; /* code: the number of the one that is wrong */
+    uint64_t bytes, code; /* code: number of the wrong one, from 1 */
 };
 GY_INT const struct gy_net_stream_fault *gy_net_stream_fault(const struct gy_net_stream *stream);
 GY_INT int gy_net_stream_is_pending(const struct gy_net_stream *stream); /* requests wait */

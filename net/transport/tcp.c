@@ -97,7 +97,7 @@ static void tcp_gone(struct gy_net_tcp *t, struct tcp_peer *p)
     gy_net_stream_end(p->stream);
 }
 
-/* Its connection is lost to those who wait for it. */
+/* The connection ended by itself, which loses the peer to whoever waits for it. */
 static void tcp_break(struct gy_net_tcp *t, struct tcp_peer *p)
 {
     p->broke = 1;
@@ -155,7 +155,7 @@ static void tcp_dial(struct gy_net_tcp *t, struct tcp_peer *p)
 }
 
 /* The call goes on. A call that breaks off is tried again, unless nobody listens there any more. A
- * caller that has proved itself waits for the answer without a deadline. */
+ * caller that has proved itself waits for the answer as long as the peer is called at all. */
 static void tcp_dialled(struct gy_net_tcp *t, struct tcp_peer *p)
 {
     const enum gy_net_handshake_step before = p->call.step;

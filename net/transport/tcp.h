@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* tcp.h: the transport between hosts on plain TCP, for hosts without a faster one. It has one
- * connection for each two ranks that talk, made at the first message, and needs no library. Nothing
- * is copied in between: the system writes straight into the buffer that waits. A rank that breaks
- * off ends its requests as GY_NET_LOST. So does a message that is not what was sent; from then on
- * progress fails with a sentence. One thread at a time may use it; a thread of its own lets other
- * ranks in meanwhile. */
+/* tcp.h: the transport between hosts on plain TCP, for hosts without a faster one; network.c opens
+ * it. It has one connection for each two ranks that talk, made at the first message, and needs no
+ * library. Nothing is copied in between: the system writes straight into the buffer that waits. A
+ * rank that breaks off ends its requests as GY_NET_LOST. So does a message that is not what was
+ * sent; from then on progress fails with a sentence. One thread at a time may use it; a thread of
+ * its own lets other ranks in meanwhile. */
 #ifndef GY_NET_TCP_H
 #define GY_NET_TCP_H
 #include "net/transport/code.h"
@@ -23,7 +23,8 @@ struct gy_net_tcp_config {
 
 struct gy_net_tcp;
 GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_config *config, const struct gy_alloc *alloc, struct gy_error *err);
-/* Sends what is under way, for two seconds at most. NULL is fine. */
+/* Pending requests are lost. Waits two seconds at most until peers have what was sent. NULL is
+ * fine. */
 GY_INT void gy_net_tcp_close(struct gy_net_tcp *tcp);
 /* This rank's address. */
 GY_INT void gy_net_tcp_address(const struct gy_net_tcp *tcp, struct gy_net_endpoint *address);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* tcp_handshake.h: how both ends of a fresh connection learn that they are two ranks of one start
- * of a job. It serves the job's control (boot.h, reform.h) and data (tcp.h). Both ends prove that
- * they know its key, over nonces of both; the last word says that the caller was let in:
+ * of a job. It serves the job's control (boot.c, reform.c) and data (tcp.c); callers.c is the
+ * called end of all three. Both ends prove that they know its key, over nonces of both; the last
+ * word says that the caller was let in:
  *
  *     caller  magic, version, epoch, number of ranks, its rank, the rank it calls, nonce
  *     called  nonce, HMAC(key, "data, called", all of the above)
@@ -32,7 +33,7 @@ struct gy_net_handshake {
     int rank;         /* the other end's; when called, not known before the end */
     size_t have;      /* bytes of the present step */
     int64_t deadline;
-    const char *why;  /* it was ended by gy_net_handshake_go */
+    const char *why;  /* why gy_net_handshake_go ended it; a constant */
     struct gy_net_handshake_hello hello;
     unsigned char nonce[GY_NET_HANDSHAKE_NONCE], in[GY_NET_HANDSHAKE_NONCE + GY_NET_MAC_BYTES];
 };
@@ -47,7 +48,7 @@ struct gy_net_handshake_self {
     uint32_t epoch;                        /* of the start of the job; data has a key for each */
     enum gy_net_code_kind code;
     unsigned char key[GY_NET_KEY_BYTES];
-    int (*missing)(void *owner, int rank); /* is this rank to call? NULL: any may */
+    int (*missing)(void *owner, int rank); /* may this rank still call? NULL: any may */
     void *owner;
 };
 /* rank: whom it calls; -1: it is called. The connection may still be on its way. */

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* transport.h: the interface of what moves bytes between ranks: shared memory, TCP, UCX. Executors
- * post messages, then call progress until a request is done; nothing blocks. Messages between two
- * ranks with one tag arrive in the order in which they were posted, others in any order. Every
- * function is mandatory. */
+/* transport.h: the interface of what moves bytes between ranks. shared.c, tcp.c and ucx.c implement
+ * it; sealed.h and counted.h stand around another one. exec.c, cost.c and engine/job/ post
+ * messages, then call progress until a request is done; neither call waits for a peer. Messages
+ * between two ranks with one tag arrive in the order in which they were posted, others in any
+ * order. Every function is mandatory. */
 #ifndef GY_NET_TRANSPORT_H
 #define GY_NET_TRANSPORT_H
 #include "engine/base/mem.h"
 
-/* One message on its way. The owner keeps it, and the buffer, until state is not GY_NET_PENDING. */
 /* GY_NET_LOST: the peer is gone, or the request was cancelled. */
 enum gy_net_state { GY_NET_PENDING, GY_NET_DONE, GY_NET_LOST };
+/* One message on its way. The owner keeps it, and the buffer, until state is not GY_NET_PENDING. */
 struct gy_net_request {
-    int state;               /* written by progress (of the same thread) only */
+    int state;               /* written by post, progress and cancel alone */
     int sends, peer;
     uint32_t tag;
     void *buffer;            /* a send only reads it */
@@ -38,7 +39,8 @@ struct gy_net_transport {
     int (*post)(void *self, struct gy_net_request *request, struct gy_error *err);
     /* Moves what can be moved; < 0: the transport is broken. */
     int (*progress)(void *self, struct gy_error *err);
-    /* Ends every pending request of a peer (-1: of all) as GY_NET_LOST. */
+    /* Ends every pending request of a peer (-1: of all) as GY_NET_LOST. Nothing can be exchanged
+     * with that peer any more. */
     void (*cancel)(void *self, int peer);
     const char *name;        /* what is measured on it is kept under it */
     /* floats for each host of a piece of a large sum: pieces follow each other (inter_host.c) */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ucx.h: the transport between hosts on UCX: whatever network it finds, RDMA or TCP. Its library is
- * opened at run time, so that Gyre builds and starts without it. An endpoint is made at the first
- * message from or to a rank. A rank that breaks off ends its requests as GY_NET_LOST. One thread at
- * a time may use it. */
+/* ucx.h: the transport between hosts on UCX: whatever network it finds, RDMA or TCP; network.c
+ * opens it. Its library is opened at run time, so that Gyre builds and starts without it. An
+ * endpoint is made at the first message from or to a rank. A rank that breaks off ends its requests
+ * as GY_NET_LOST. One thread at a time may use it. */
 #ifndef GY_NET_UCX_H
 #define GY_NET_UCX_H
 #include "net/transport/transport.h"
@@ -21,7 +21,8 @@ struct gy_net_ucx;
 /* GY_E_UNSUPPORTED: no UCX here. */
 GY_INT int gy_net_ucx_open(struct gy_net_ucx **out, const struct gy_net_ucx_config *config, const struct gy_alloc *alloc,
                            struct gy_error *err);
-/* Sends what is under way, for two seconds at most. NULL is fine. */
+/* Pending requests are lost. Waits two seconds at most until what was sent has left. NULL is
+ * fine. */
 GY_INT void gy_net_ucx_close(struct gy_net_ucx *ucx);
 /* This rank's address; the rest of the GY_NET_UCX_ADDRESS bytes is 0. */
 GY_INT void gy_net_ucx_address(const struct gy_net_ucx *ucx, unsigned char *address);

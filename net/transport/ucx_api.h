@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ucx_api.h: the part of UCX's interface (1.11 and later) that the transport uses, declared here so
- * that building needs no package. A struct's field_mask says which members count, so later versions
- * read these as they are. A test compares sizes and offsets with UCX's own headers where they are
+/* ucx_api.h: the part of UCX's interface (1.11 and later) that ucx.c uses, declared here so that
+ * building needs no package. A struct's field_mask says which members count, so later versions read
+ * these as they are. A test compares sizes and offsets with UCX's own headers where they are
  * installed. */
 #ifndef GY_NET_UCX_API_H
 #define GY_NET_UCX_API_H
