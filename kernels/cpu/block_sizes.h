@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* block_sizes.h: block sizes of the CPU's convolutions, from a table with its sources. prepare
- * fills struct gy_op.block from it where the caller left 0; drivers read nothing else. Shape and
- * sizes alone cut sums, so results have the same bits for any number of threads. */
+ * (drivers.c) fills struct gy_op.block from it where the caller left 0; drivers read nothing else.
+ * Shape and sizes alone cut sums, so results have the same bits for any number of threads. */
 #ifndef GY_CPU_BLOCKS_H
 #define GY_CPU_BLOCKS_H
 #include "kernels/backend.h"

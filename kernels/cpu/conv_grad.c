@@ -25,12 +25,12 @@
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
-#define WGRAD_K_BLOCK 128      /* and rows of it */
-#define WGRAD_ROWS_FEW 64      /* blocks of no more rows are not cut for the sake of threads, */
-#define WGRAD_ITEMS_EACH 4     /* of which each wants so many blocks */
-#define WGRAD_MEETS 1024       /* dy rows a multiple of it apart, in floats, share a cache set; */
-#define WGRAD_COPY_DEPTH 256   /* with so many channels of x a copy without that pays, */
-#define WGRAD_COPY_STRIPS 4    /* and longer strips: 384 pixels instead of 96 */
+#define WGRAD_K_BLOCK 128      /* rows of such a tile, at most */
+#define WGRAD_ROWS_FEW 64      /* blocks of at most 64 rows are not cut further for threads */
+#define WGRAD_ITEMS_EACH 4     /* blocks wanted for each thread */
+#define WGRAD_MEETS 1024       /* floats: dy rows a multiple of it apart share a cache set */
+#define WGRAD_COPY_DEPTH 256   /* from so many channels of x on, such rows are copied first, */
+#define WGRAD_COPY_STRIPS 4    /* and strips are 4 times as long: 384 pixels, not 96 */
 #define WGRAD_SHARES 4         /* the last panels of a strip that prefetch the next one */
 #define WGRAD_WHOLE 7          /* of an image with so many pixels a side few are at the edge */
 #define WGRAD_PANEL_GAP (GY_WIDTH_MAX / 4) /* floats between panels of dy */

@@ -18,7 +18,7 @@ static int driver_no_curve(const struct gy_op *op, const struct gy_kernels *k, i
     return !gy_act_is_curve(op->act);
 }
 
-/* Sigmoid and tanh are computed on floats. */
+/* Curves (sigmoid, tanh, leaky) are computed on floats. */
 static int driver_float_curve(const struct gy_op *op, const struct gy_kernels *k, int size)
 {
     return op->dtype == GY_F32 || driver_no_curve(op, k, size);
