@@ -18,7 +18,7 @@ struct gy_device {
 /* "cpu", "cuda", "cuda:1", "emu", "auto", "sm_90". 0, or -1 when it is none of them. */
 GY_INT int gy_device_parse(const char *text, struct gy_device *out);
 /* Opens what a name says and fills device, arch, emulator and cuda_path of config; the rest is the
- * caller's. use_env: knobs may come from the environment. own: a GPU's number if the name has none. */
+ * caller's. use_env: knobs may come from the environment. own: GPU where the name has no number. */
 GY_INT int gy_device_open_backend(const char *name, struct gy_backend_config *config, int use_env, int own, const struct gy_backend **backend,
                                   void **self, struct gy_error *err);
 

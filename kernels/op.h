@@ -27,7 +27,7 @@
  * GY_OP_BN_APPLY X SCALE SHIFT [RES [RES_SCALE RES_SHIFT]] -> Y: act(x * scale + shift [+ res])
  * GY_OP_ACT X -> Y: y = act(x)
  * GY_OP_POOL_MAX X -> Y [ARG u8]: ARG is r * S + s of the first maximum. Padding never wins.
- * GY_OP_POOL_AVG X -> Y: divides by cells inside the padded image (f[0] = 0) or the image (f[0] = 1)
+ * GY_OP_POOL_AVG X -> Y: divides by cells inside the padded image (f[0] 0) or the image (f[0] 1)
  * GY_OP_LRN X -> Y: y = x * (f[0] + f[1]/size * sum x^2)^-f[2]; size = geom.r channels
  * GY_OP_DROPOUT X -> Y: y = x * keep / (1 - f[0]), keep from (seed, GY_RNG_DROPOUT + id, step,
  *     element). Backward is the same op with X = DY, Y = DX.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glm.cu: linear models: coordinate steps in the dual, scores, sums for the duality gap.
+/* glm.cu: linear models, for the rows of variants_glm.c: coordinate steps in the dual, scores, sums
+ * for the duality gap.
  *
  * Idea: asynchronous stochastic dual coordinate ascent (Parnell and others, "Large-scale stochastic
  * learning using GPUs", 2017), parallel twice. Inside a row lanes add up value * w[id]. One of them

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* variants_conv.c: rows of the convolutions. The op's shape alone, never the device, decides how a
- * tile, a slice or a chunk is cut. So the order of sums is the same on every card. Rows whose name
- * has a tile are for 'gyre tune'; the one without, behind them, takes the tile that the shape
- * suggests. */
+/* variants_conv.c: rows of the convolutions; variants.c reads them. The op's shape and type and the
+ * architecture decide how a tile, a slice or a chunk is cut, never the number of multiprocessors.
+ * So the order of sums is the same on every card of an architecture. Rows whose name has a tile are
+ * for 'gyre tune'. The one without, behind them, takes the tile that the shape suggests. */
 #include "kernels/cuda/variants_conv.h"
 
 #define CONV_THREADS 256
@@ -247,7 +247,8 @@ CONV_FFMA_CUT(2)
 #define CONV_GROUP_RUN 4         /* GR_RUN */
 #define CONV_GROUP_STAT 1024     /* pixels a row of statistics */
 
-/* Floats' statistics are taken of what is stored, so nothing may come behind them. */
+/* Statistics are taken of stored sums. So an op that has them may not have scale, residual or
+ * activation behind them. */
 static int conv_group_fits(const struct gy_op *op, const struct gy_cuda_device *device)
 {
     const struct gy_geom *g = &op->geom;
