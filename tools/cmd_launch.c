@@ -3,7 +3,8 @@
  * or, through ssh, on those of a file. Each gets its number and the job's key through a pipe. On
  * other hosts it is the first line of their input, which stays open as long as the launcher lives.
  * When one ends badly, the launcher says which and how, and ends the others. It also ends a process
- * that stands still where no rank can notice: while they meet, or when all are done. */
+ * that stands still where no rank can notice: while they meet, or when all are done. gyre.c has its
+ * row; cmd_ranks.c starts it, too. */
 #include "tools/launch.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LAUNCH_BOARD 128 /* bytes of an address */
-#define LAUNCH_CALLS 16384 /* of those of all ranks */
-#define LAUNCH_PORTS 61000 /* below: as many ports as there can be ranks are left behind it */
+#define LAUNCH_BOARD 128 /* bytes of an address on the board */
+#define LAUNCH_CALLS 16384 /* bytes of a list of all ranks' addresses */
+#define LAUNCH_PORTS 61000 /* a --port below it leaves a port above it for each rank */
 #define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
 
 struct launch_values {
@@ -209,7 +210,7 @@ static void launch_calls(const struct launch_job *job, char *text, size_t room)
     }
 }
 
-/* A newcomer is told who lets it in. */
+/* Tells a process that joins later, by its environment, who lets it in. */
 static void launch_newcomer(const struct launch_job *job, int rank)
 {
     char at[LAUNCH_CALLS] = "";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_train.c: gyre train, and gyre why with the same options: turns options into configuration.
- * Epochs become steps here, because only here the data set and the batch are both known. */
+/* cmd_train.c: gyre train, and gyre why with the same options; gyre.c has their rows. It turns
+ * options into configuration. Epochs become steps here, because only here the data set and the
+ * batch are both known. The options themselves are rows of train_options.c. */
 #include "engine/gyre_job.h"
 #include "tools/lab/lab.h"
 #include "tools/train_options.h"
