@@ -195,7 +195,7 @@ static void launch_variables(const struct launch_job *job, int rank, int key)
         launch_set("GYRE_THREADS", processors > host->used ? processors / host->used : 1);
 }
 
-/* Where the ranks that live listen: one of them leads, the first of them mostly. */
+/* Where all live ranks listen, as HOST:PORT with commas. One of them leads, mostly the first. */
 static void launch_calls(const struct launch_job *job, char *text, size_t room)
 {
     size_t at = 0;

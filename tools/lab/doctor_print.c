@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* doctor_print.c: gyre net doctor's page and its JSON object: every rank's last act, who waited for
- * whom, the cause, what to look at. */
+ * whom, the cause, what to look at. tools/cmd_network.c calls it. */
 #include "engine/base/clock.h"
 #include "engine/base/public.h"
 #include "tools/lab/lab.h"

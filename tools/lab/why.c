@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* why.c: finds why a step takes as long as it does. Real steps run through a backend that stands
- * before the real one and reads the clock around each op. So caches, memory and loader are as in
- * training. Times are medians over the steps, waits are means. To predict a change the net is
- * planned anew with it. Each op of the new plan is expected to come as near to its limit as ops of
- * its kind came here. */
+/* why.c: finds why a step takes as long as it does, for gyre why (tools/cmd_why.c). Real steps run
+ * through a backend that stands before the real one and reads the clock around each op. So caches,
+ * memory and loader are as in training. Times are medians over the steps, waits are means. To
+ * predict a change the net is planned anew with it. Each op of the new plan is expected to come as
+ * near to its limit as ops of its kind came here. */
 #include "tools/lab/lab.h"
 #include "tools/lab/noise.h"
 #include "engine/run/parallel.h"
