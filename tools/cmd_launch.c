@@ -423,14 +423,14 @@ static void launch_note_end(struct launch_job *job, const struct launch_end *end
         *worst = *end;
 }
 
-/* Starts one for one that was lost. Returns how many. */
+/* Starts a process for one that was lost. Returns how many it started: 1 or 0. */
 static int launch_replace(struct launch_job *job, int left, const struct launch_end *end)
 {
     char at[LAUNCH_BOARD + 1];
     const int rank = job->ranks;
     job->closed |= job->well > 0 || job->asked;
     const int code = launch_code(end->status);
-    job->closed |= end->rank >= job->first && code < 128; /* as the next would */
+    job->closed |= end->rank >= job->first && code < 128; /* nor could the next one join */
     job->closed |= code == CLI_FAILED;                    /* it has lost the others itself */
     if (job->closed || left >= job->most || rank == LAUNCH_MOST)
         return 0;

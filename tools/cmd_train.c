@@ -157,13 +157,13 @@ static int set_schedule(struct train_job *job)
     return set_milestones(job);
 }
 
-/* Of the whole net. */
+/* How many copies of the whole net train together. */
 static int64_t copies(const struct train_job *job)
 {
     return (gyre_job_ranks(job->ranks) + job->v->pipeline - 1) / job->v->pipeline;
 }
 
-/* Batches of a step. */
+/* Batches of a step: one for each shard or copy. */
 static int64_t parts(const struct train_job *job)
 {
     return job->v->shards ? job->v->shards : copies(job);

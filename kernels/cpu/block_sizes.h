@@ -10,7 +10,7 @@
 enum gy_cpu_block {
     GY_BLOCK_STRIP, /* pixels of a work item, about; Winograd: most tiles of an item */
     GY_BLOCK_SLICE, /* taps x channels reduced before sums go to memory */
-    GY_BLOCK_ITEMS, /* work items wanted: panels or (weight gradient) pixels are split so far */
+    GY_BLOCK_ITEMS, /* work items wanted; panels or (weight gradient) pixels are split for it */
     GY_BLOCK_KEEP, /* floats an item keeps near: of dw, or of transformed tiles (Winograd) */
     GY_BLOCK_ROWS,  /* weight gradient: output channels of an item */
     GY_CPU_BLOCKS

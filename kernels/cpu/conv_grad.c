@@ -61,7 +61,7 @@ struct wgrad_plan {
     struct gy_product p;
     int64_t taps, depth;                 /* dw is [K][taps][depth] */
     int lines;                           /* few channels: patches are taken from lines, one tap */
-    int join; /* patches are copied: their lines are not whole vectors; or */
+    int join; /* patches are copied: with turned, or where lines are not whole vectors */
     int turned;                          /* lines: vectors run over output channels */
     int64_t line, pitch, row; /* floats (pairs) of a patch's line, a patch; pixels of a row, or 1 */
     int64_t k_block, c_block, k_blocks, c_blocks;
@@ -71,7 +71,7 @@ struct wgrad_plan {
     int64_t floats;               /* of dw */
     int half, pair;               /* bf16: widened, or (pair) two pixels at a time */
     int panels, copy;             /* float: dy is copied, into panels or row by row */
-    int whole;                    /* panels of every pixel for all taps; zeros where no input is */
+    int whole;                    /* panels of all pixels serve all taps; x is 0 without input */
     const float *zeros;
     int64_t part_pitch;                  /* floats from part to part of dw; 0: dw itself */
     struct wgrad_own own;                /* layouts of scratch */

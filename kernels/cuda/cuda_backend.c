@@ -347,7 +347,7 @@ static int cuda_copy(void *self, void *dst, const void *src, size_t bytes, int k
 
 /* ---- queues ---- */
 
-/* Inside a capture an event becomes part of the graph, seen from outside. */
+/* Inside a capture the record becomes part of the graph, and each launch of it records anew. */
 static int cuda_mark(void *self, int queue, unsigned mark)
 {
     struct gy_cuda_backend *cuda = self;

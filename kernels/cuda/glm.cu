@@ -85,7 +85,7 @@ GY_FN struct glm_row glm_row_of(const struct glm_view *v, int i)
     return r;
 }
 
-/* Where there is an l1, w is what the vector of the dual variables is beyond l1 / l2. */
+/* The weight of an element u of W: u shrunk towards 0 by soft = l1 / l2. */
 GY_FN float glm_soft(float u, float soft)
 {
     const float more = fabsf(u) - soft;

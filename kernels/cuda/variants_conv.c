@@ -10,7 +10,7 @@
 /* two full waves on 132 multiprocessors, sm_90's; more would begin a third */
 #define CONV_WAVES 264
 #define CONV_LINES_WAVE 660      /* one wave: registers leave five blocks a multiprocessor */
-#define CONV_PART_BYTES (64 << 20) /* its parts take no more */
+#define CONV_PART_BYTES (64 << 20) /* bytes: a weight gradient's parts take no more */
 #define CONV_CHUNK 128           /* CV_CHUNK of conv.cuh */
 
 enum conv_dir { CONV_FORWARD, CONV_DGRAD, CONV_WGRAD };
@@ -96,8 +96,8 @@ static void conv_cut_stats(const struct gy_op *op, int64_t each, struct gy_cuda_
     out->scratch += (size_t)(rows + chunks) * 2 * (size_t)op->geom.k * sizeof(float);
 }
 
-/* Slices of the pixels: whole waves of so many blocks, no slice shorter than a few steps, no more
- * memory than allowed. */
+/* Pixels of a weight gradient's slice. Slices give about `blocks` blocks in all; none is shorter
+ * than 8 steps, and their parts take at most CONV_PART_BYTES. */
 static int64_t conv_slice_pixels(const struct gy_op *op, const struct conv_tile *t, int64_t blocks)
 {
     const struct gy_geom *g = &op->geom;

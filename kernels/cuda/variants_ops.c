@@ -306,7 +306,7 @@ static void cut_loss_bwd(const struct gy_op *op, const struct gy_cuda_device *de
 
 /* ---- optim.cu ---- */
 
-/* CUT_SLICE: elements of a slice. A span of more than CUT_SLICE * CUT_BLOCKS has larger slices. */
+/* CUT_SLICE: most elements of a slice, unless a span has more than CUT_SLICE * CUT_BLOCKS. */
 enum { CUT_SPANS_MOST = 65535 /* grid y */, CUT_SLICE = 65536 };
 
 static int fits_norms(const struct gy_op *op, const struct gy_cuda_device *device)

@@ -6,7 +6,7 @@
 #include "tools/lab/lab.h"
 #include "tools/lab/doctor.h"
 
-#define DOCTOR_LONG_PAUSE (8 * INT64_C(100000000)) /* between signs of life, four a second */
+#define DOCTOR_LONG_PAUSE (8 * INT64_C(100000000)) /* longer gaps between signs are named */
 
 /* ---- words ---- */
 

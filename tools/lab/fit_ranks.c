@@ -101,8 +101,8 @@ static double fit_ranks_images(const struct fit_ranks_run *run, int i, int wire)
            run->seconds[i][wire];
 }
 
-/* Of those that are as good as the fastest: float gradients, the largest batch. Returns the wire.
- */
+/* Chooses among those that are as good as the fastest: first float gradients, then the largest
+ * batch. Returns the wire, *chosen: the candidate. */
 static int fit_ranks_choose(const struct fit_ranks_run *run, int *chosen)
 {
     double best = 0;

@@ -209,7 +209,7 @@ static int why_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds; of the steps in which there was something at all. least may be NULL. */
+/* Seconds: the median over the steps with ns > 0. *least: the least of them; NULL: not wanted. */
 static double why_median(struct why_run *run, const int64_t *ns, double *least)
 {
     int count = 0;
