@@ -2,7 +2,7 @@
 /* drivers.c: the table of CPU drivers, from ops to the functions that plan and run them. prepare
  * takes the cheapest row that fits, the first of equals. Without such a row the reference runs,
  * sample by sample in parallel where samples are independent. An op on bf16 that no row fits is
- * widened. The set "ref" has references alone. */
+ * widened. The set "ref" has references alone. cpu_backend.c calls it. */
 #include "kernels/cpu/driver.h"
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/elementwise.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_backend.c: the CUDA backend. A queue is a stream, on which launches and copies stand in the
- * order of the calls; a mark is an event. What changes per step is a block of the device's memory,
- * sent when it changed. A program is walked once. The second time its launches and marks are
- * captured into a graph, which is launched as one from then on. The first error is logged with its
- * text and sticks. */
+/* cuda_backend.c: the CUDA backend, which devices.c opens. A queue is a stream, on which launches
+ * and copies stand in the order of the calls; a mark is an event. What changes per step is a block
+ * of the device's memory, sent when it changed. A program is walked once. The second time its
+ * launches and marks are captured into a graph, which is launched as one from then on. The first
+ * error is logged with its text and sticks. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "kernels/backend.h"
