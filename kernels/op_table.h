@@ -15,8 +15,8 @@ struct gy_op_row {
 GY_INT const struct gy_op_row *gy_op_row(int code);
 GY_INT const char *gy_role_name(int role);
 /* An activation. A clamp goes through the vector kernels, and its gradient is dy where y is inside
- * lo and hi, else 0. A curve is a loop of its own; gy_act_slope has its slope at the output y. Where
- * bends is set, that is the op's parameter for y <= 0. */
+ * lo and hi, else 0. A curve is a loop of its own; gy_act_slope has its slope at the output y. With
+ * bends that is the op's parameter for y <= 0. */
 struct gy_act_row {
     const char *name;
     enum { GY_ACT_IS_CLAMP = 1, GY_ACT_IS_CURVE } kind;
