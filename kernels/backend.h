@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* backend.h: what a device must do for the engine, and what it may offer to tools that measure it.
- * Every function of either struct is mandatory; the engine never tests a backend's name. Only
- * prepare may refuse an op, so a running program cannot discover missing support. run only
- * enqueues: it neither allocates nor blocks on anything but the device's own work. */
+/* backend.h: what a device does for the engine, and what its lab does for tools that measure.
+ * cpu_backend.c and cuda_backend.c implement it; engine/run and engine/glm call it. No function is
+ * NULL; the engine never tests a backend's name. Only prepare may refuse an op, so that no running
+ * program does. run only enqueues: it neither allocates nor blocks on anything but its own work. */
 #ifndef GY_BACKEND_H
 #define GY_BACKEND_H
 #include "engine/base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* devices.h: opens the backend that a device's name asks for, such as "cpu" or "cuda:1". */
+/* devices.h: opens the backend of a device's name, "cpu" or "cuda:1"; engine and tools call it. */
 #ifndef GY_DEVICE_H
 #define GY_DEVICE_H
 #include "kernels/backend.h"
@@ -17,8 +17,8 @@ struct gy_device {
 
 /* "cpu", "cuda", "cuda:1", "emu", "auto", "sm_90". 0, or -1 when it is none of them. */
 GY_INT int gy_device_parse(const char *text, struct gy_device *out);
-/* Opens what a name says; config has what is known already. use_env: knobs may come from the
- * environment. own: the GPU's number where the name has none. */
+/* Opens what a name says and fills device, arch, emulator and cuda_path of config; the rest is the
+ * caller's. use_env: knobs may come from the environment. own: GPU where the name has no number. */
 GY_INT int gy_device_open_backend(const char *name, struct gy_backend_config *config, int use_env, int own, const struct gy_backend **backend,
                                   void **self, struct gy_error *err);
 

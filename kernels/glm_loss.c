@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* glm_loss.c: the table of losses, and what only the host does with them. A new loss is a row here,
- * with its functions above and in glm_loss.h. Solvers and certificates ask rows, never for a
- * loss. */
+ * with its functions above and in glm_loss.h. Solvers and certificates (engine/glm) call a row's
+ * functions; they never ask which loss it is. */
 #include "kernels/glm_loss.h"
 
 static double loss_under(double y, double z) { return fmax(1 - y * z, 0); }

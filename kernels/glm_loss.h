@@ -16,8 +16,8 @@
  *
  * The logistic dual is kept as a logit: sig(t) and 1 - sig(t) = sig(-t) are then both exact.
  *
- * Kernels of a GPU include this file, too, and take a loss by its symbol: gy_glm_SYMBOL_step,
- * _coefficient, _value, _conjugate. The host takes the row, which has them all (glm_loss.c). */
+ * Kernels of a GPU (cuda/glm.cu) include this file, too, and name a loss's functions by its symbol:
+ * gy_glm_SYMBOL_step, ... engine/glm and cpu/sparse.c take the row, which has them all. */
 #ifndef GY_GLM_LOSS_H
 #define GY_GLM_LOSS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_window.h: rows of a linear model as a device has them. A window is one piece of memory, so
- * that one copy brings it. It has this record, then arrays at multiples of 16 bytes from the
- * record's first byte. The host and the kernels read this file. */
+/* glm_window.h: rows of a linear model as a device has them. A window is one piece of memory: this
+ * record, then arrays at multiples of 16 bytes from its first byte. glm_device_window.c fills it,
+ * glm_device_pass.c sends it with one copy, kernels/cuda/glm.cu reads it. */
 #ifndef GY_GLM_WINDOW_H
 #define GY_GLM_WINDOW_H
 #ifndef __CUDACC_RTC__ /* which has these types and no such file */

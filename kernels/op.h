@@ -6,7 +6,7 @@
  *
  * Activations are NHWC, convolution weights [K][R][S][C/groups]. A fully connected layer is a
  * convolution of a 1x1 image. Backward ops mirror forward ops; gradients begin with D. ORDER:
- * kernels/op_table.c and kernels/cpu/cpu_backend.c have a row per code. */
+ * kernels/op_table.c and kernels/cpu/ref/ref_table.c have a row per code. */
 #ifndef GY_OP_H
 #define GY_OP_H
 #include "engine/base/base.h"
@@ -24,10 +24,10 @@
  *     is eps, f[1] the running values' momentum (weight of the new one). The variance, of present
  *     samples, is biased for RSTD, unbiased for RUN_VAR.
  * GY_OP_BN_FOLD GAMMA BETA RUN_MEAN RUN_VAR [BIAS] -> SCALE SHIFT: evaluation; f[0] is eps
- * GY_OP_BN_APPLY X SCALE SHIFT [RES] -> Y: y = act(x * scale + shift [+ res])
+ * GY_OP_BN_APPLY X SCALE SHIFT [RES [RES_SCALE RES_SHIFT]] -> Y: act(x * scale + shift [+ res])
  * GY_OP_ACT X -> Y: y = act(x)
  * GY_OP_POOL_MAX X -> Y [ARG u8]: ARG is r * S + s of the first maximum. Padding never wins.
- * GY_OP_POOL_AVG X -> Y: divides by R*S (f[0] = 0) or cells inside the image (f[0] = 1)
+ * GY_OP_POOL_AVG X -> Y: divides by cells inside the padded image (f[0] 0) or the image (f[0] 1)
  * GY_OP_LRN X -> Y: y = x * (f[0] + f[1]/size * sum x^2)^-f[2]; size = geom.r channels
  * GY_OP_DROPOUT X -> Y: y = x * keep / (1 - f[0]), keep from (seed, GY_RNG_DROPOUT + id, step,
  *     element). Backward is the same op with X = DY, Y = DX.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* op_device.h: the part of the op set that kernels compiled at run time read, too. It has tensor
- * roles, types, activations, and the block of what changes per step. It includes nothing and uses
- * only types that every compiler of kernels knows (int32_t, uint64_t, float). So they get it
- * unchanged. */
+ * roles, types, activations, and the block of what changes per step. op.h and cuda/sources.c give
+ * it to host and kernels unchanged. So it includes nothing, and uses only types that every compiler
+ * of kernels knows (int32_t, uint64_t, float). */
 #ifndef GY_OP_DEVICE_H
 #define GY_OP_DEVICE_H
 

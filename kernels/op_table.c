@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* op_table.c: the op set as data. Roles read and written decide how long a tensor lives. In-place
- * pairs decide which output may take over the memory of an input that dies there. */
+/* op_table.c: the op set as data. The planner (engine/plan) reads from the roles how long a tensor
+ * lives. In-place pairs say which output may take the memory of an input that dies there. */
 #include "kernels/op_table.h"
 
 #define OP_R(role) (1ull << (role))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* op_table.h: a table of what the engine knows of each op code, in the order of the codes. A row
  * has the op's name, the roles that it reads and writes, and which output may replace which input.
- * Beside it stand the op's work and shape. Planner, backends, tools and tests read it. */
+ * Also an op's work and shape. Planner, engine, backends, tools and tests read it. */
 #ifndef GY_ENGINE_OP_H
 #define GY_ENGINE_OP_H
 #include "kernels/op.h"
@@ -15,8 +15,8 @@ struct gy_op_row {
 GY_INT const struct gy_op_row *gy_op_row(int code);
 GY_INT const char *gy_role_name(int role);
 /* An activation. A clamp goes through the vector kernels, and its gradient is dy where y is inside
- * lo and hi, else 0. A curve is a loop of its own, and its slope is slope0 + y (slope1 - y) of its
- * output y. */
+ * lo and hi, else 0. A curve is a loop of its own; gy_act_slope has its slope at the output y. With
+ * bends that is the op's parameter for y <= 0. */
 struct gy_act_row {
     const char *name;
     enum { GY_ACT_IS_CLAMP = 1, GY_ACT_IS_CURVE } kind;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cli.c: what every file of the command needs: sentences on standard error, "did you mean", JSON,
- * and the terminal's last line. */
+ * and whether a bar stands on the terminal's last line. All cmd_*.c and cmd_options.c call it. */
 #include "tools/cli.h"
 #include <stdarg.h>
 #include <string.h>
@@ -23,7 +23,6 @@ int cli_progress_skip_line(void)
 
 /* ---- sentences ---- */
 
-/* Written at once: the ranks of a job may all have something to say. */
 const char *cli_plain(char *buf, size_t room, const char *text)
 {
     size_t used = 0;
@@ -41,6 +40,7 @@ const char *cli_plain(char *buf, size_t room, const char *text)
     return buf;
 }
 
+/* Written at once: the ranks of a job may all have something to say. */
 int cli_fail(int exit_code, const char *fmt, ...)
 {
     char text[8192], plain[sizeof text];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cli.h: what the files of the command share. A command is a row (struct cli_command) and its
- * options are rows, too. From these rows come parsing, defaults, help and "did you mean". The
- * command knows the library only through its public headers and lab.h. A new command is a row
- * beside its code, and a line in the table of gyre.c. */
+/* cli.h: what the files of the command (tools/*.c) share. A command is a row (struct cli_command)
+ * and its options are rows, too. From these rows come parsing, defaults, help and "did you mean".
+ * The command knows the library only through its public headers and lab.h. A new command is a row
+ * beside its code, declared at the end of this file, and a line in a table of gyre.c. */
 #ifndef GYRE_CLI_H
 #define GYRE_CLI_H
 #ifndef _POSIX_C_SOURCE
@@ -128,7 +128,7 @@ const char *cli_expected(char buf[160], const struct cli_option *o); /* "a numbe
 
 struct cli_text;
 const char *const *cli_recipe_texts(void); /* name, text, ..., NULL: made by tools/embed.sh */
-/* What cli_command.recipe is, of any command. */
+/* The function cli_command.recipe of every command that has one. */
 int cli_apply_recipe(const struct cli_command *command, const char *name, void *values);
 /* What values say beyond the defaults, as a recipe with the comments at the head of the one named,
  * if any. */
@@ -166,10 +166,13 @@ extern const struct cli_option cli_net_option_rows[8];
 int cli_path(char *path, size_t room, const char *fmt, ...) CLI_PRINTF(3, 4);
 int cli_exit_of(int status); /* enum gyre_status to enum cli_exit */
 int cli_error(const struct gyre_error *error); /* says it, returns the exit code */
-/* With --ranks this process becomes gyre launch; else CLI_OK, or an exit code after a sentence. */
-int cli_elastic(const char *text, int *least, int *most); /* "MIN:MAX" of --elastic */
+/* cmd_ranks.c: reads "MIN:MAX" of --elastic: CLI_OK, or CLI_USAGE after a sentence. */
+int cli_elastic(const char *text, int *least, int *most);
+/* cmd_ranks.c: with --ranks, or a device "cuda:all", this process becomes gyre launch and nothing
+ * returns. Else, or with one rank, CLI_OK; or an exit code after a sentence. */
 int cli_start_ranks(const struct cli_command *command, char **args, int count);
-/* the code; where it is good, after all ranks came here, or that of a lost one */
+/* Returns code. Where that is no failure, it first waits until all ranks have come here; if one was
+ * lost, it says so and returns that error's code. */
 int cli_job_end(struct gyre_job *job, int code);
 int cli_net_error(const struct gyre_net *net);
 struct gyre_logger cli_logger(int64_t level);                       /* 0: warnings */
@@ -190,6 +193,8 @@ void cli_server_bucket(struct gyre_config *config, int servers);
 
 /* What the servers counted. */
 void cli_server_report(const struct gyre_progress *progress, int json);
+
+/* ---- texts, nets, data, checkpoints (cmd_common.c) ---- */
 
 /* A text that grows, for sinks. */
 struct cli_text {

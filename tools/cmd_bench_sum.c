@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_bench_sum.c: gyre bench allreduce: times sums over the ranks of a job, from a few bytes to
  * many, and checks their results. Alone it starts itself as two ranks; under a launcher it takes
- * the ranks of the job. */
+ * the ranks of the job. gyre.c has its row. */
 #include "engine/gyre_job.h"
 #include "tools/cli.h"
 #include <stdlib.h>

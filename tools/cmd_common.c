@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_common.c: what several commands need: sentences and exit codes, nets by name or file, data
- * sets by path, checkpoints with their notes. */
+/* cmd_common.c: what several commands (cmd_*.c) need: sentences and exit codes, nets by name or
+ * file, data sets by path, checkpoints with their notes. */
 #include "engine/gyre_job.h"
 #include "tools/cli.h"
 #include <errno.h>

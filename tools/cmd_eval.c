@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_eval.c: gyre eval: evaluates a checkpoint on a data set. */
+/* cmd_eval.c: gyre eval: evaluates a checkpoint on a data set. gyre.c has its row. */
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_files.c: commands on files: pack a data set, export and import weights, say what a file
- * is. */
+/* cmd_files.c: commands on files: pack a data set, export and import weights, say what a file is.
+ * gyre.c has their rows. */
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>

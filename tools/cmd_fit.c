@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_fit.c: gyre fit: turns a memory limit into options of gyre train. */
+/* cmd_fit.c: gyre fit: turns a memory limit into options of gyre train. gyre.c has its row,
+ * tools/lab/fit.c does the work. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_glm.c: gyre glm: what its commands share, and gyre glm train. liblinear's short options are
- * other names of the long ones. Those without a counterpart are turned into words before options
- * are read. */
+/* cmd_glm.c: gyre glm: what its commands share, and gyre glm train; gyre.c has their rows.
+ * liblinear's short options are other names of the long ones. Those without a counterpart are
+ * turned into words before options are read. */
 #include "engine/gyre_job.h"
 #include "tools/cli.h"
 #include <math.h>

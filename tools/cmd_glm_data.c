@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_glm_data.c: gyre glm convert, inspect, generate, predict: all of linear models but
- * training. */
+/* cmd_glm_data.c: gyre glm convert, inspect, generate, predict; gyre.c has their rows. gyre glm
+ * train is in cmd_glm.c, gyre glm verify in cmd_glm_verify.c. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_glm_verify.c: gyre glm verify: checks the claims in a linear model's file. */
+/* cmd_glm_verify.c: gyre glm verify: checks the claims in a linear model's file. gyre.c has its
+ * row. */
 #include "tools/cli.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_help.c: finds commands by name, and prints gyre help: the overview, a command, the language
- * of nets, exit codes. gyre.c has the table of commands. */
+ * of nets, exit codes. gyre.c, which has the table of commands, calls it. */
 #include "tools/cli.h"
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_kernels.c: gyre kernels: lists, dumps or packs a net's GPU kernels, and tries a user's own
- * kernel. gyre audit: compares them with those that a checkpoint records. */
+ * kernel. gyre audit: compares them with those that a checkpoint records. gyre.c has their rows;
+ * tools/lab/kernel_list.c and try.c do the work. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>

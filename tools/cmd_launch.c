@@ -3,7 +3,8 @@
  * or, through ssh, on those of a file. Each gets its number and the job's key through a pipe. On
  * other hosts it is the first line of their input, which stays open as long as the launcher lives.
  * When one ends badly, the launcher says which and how, and ends the others. It also ends a process
- * that stands still where no rank can notice: while they meet, or when all are done. */
+ * that stands still where no rank can notice: while they meet, or when all are done. gyre.c has its
+ * row; cmd_ranks.c starts it, too. */
 #include "tools/launch.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LAUNCH_BOARD 128 /* bytes of an address */
-#define LAUNCH_CALLS 16384 /* of those of all ranks */
-#define LAUNCH_PORTS 61000 /* below: as many ports as there can be ranks are left behind it */
+#define LAUNCH_BOARD 128 /* bytes of an address on the board */
+#define LAUNCH_CALLS 16384 /* bytes of a list of all ranks' addresses */
+#define LAUNCH_PORTS 61000 /* a --port below it leaves a port above it for each rank */
 #define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
 
 struct launch_values {
@@ -194,7 +195,7 @@ static void launch_variables(const struct launch_job *job, int rank, int key)
         launch_set("GYRE_THREADS", processors > host->used ? processors / host->used : 1);
 }
 
-/* Where the ranks that live listen: one of them leads, the first of them mostly. */
+/* Where all live ranks listen, as HOST:PORT with commas. One of them leads, mostly the first. */
 static void launch_calls(const struct launch_job *job, char *text, size_t room)
 {
     size_t at = 0;
@@ -209,7 +210,7 @@ static void launch_calls(const struct launch_job *job, char *text, size_t room)
     }
 }
 
-/* A newcomer is told who lets it in. */
+/* Tells a process that joins later, by its environment, who lets it in. */
 static void launch_newcomer(const struct launch_job *job, int rank)
 {
     char at[LAUNCH_CALLS] = "";
@@ -422,14 +423,14 @@ static void launch_note_end(struct launch_job *job, const struct launch_end *end
         *worst = *end;
 }
 
-/* Starts one for one that was lost. Returns how many. */
+/* Starts a process for one that was lost. Returns how many it started: 1 or 0. */
 static int launch_replace(struct launch_job *job, int left, const struct launch_end *end)
 {
     char at[LAUNCH_BOARD + 1];
     const int rank = job->ranks;
     job->closed |= job->well > 0 || job->asked;
     const int code = launch_code(end->status);
-    job->closed |= end->rank >= job->first && code < 128; /* as the next would */
+    job->closed |= end->rank >= job->first && code < 128; /* nor could the next one join */
     job->closed |= code == CLI_FAILED;                    /* it has lost the others itself */
     if (job->closed || left >= job->most || rank == LAUNCH_MOST)
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_launch_parts.c: the file of hosts, the job's key, and a command line for another host, quoted
- * so that its shell sees the same words. */
+/* cmd_launch_parts.c: for cmd_launch.c: the file of hosts, the job's key, and a command line for
+ * another host, quoted so that its shell sees the same words. */
 #include "tools/launch.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_micro.c: --accumulate auto: chooses the micro-batch of an update that is larger than memory,
- * by the code of 'gyre fit'. Batch norms see one micro-batch at a time, as they see one shard:
- * ghost batches (Hoffer et al. 2017). */
+/* cmd_micro.c: --accumulate auto of gyre train (cmd_train.c): chooses the micro-batch of an update
+ * that is larger than memory, by the code of 'gyre fit'. Batch norms see one micro-batch at a time,
+ * as they see one shard: ghost batches (Hoffer et al. 2017). */
 #include "engine/gyre_job.h"
 #include "tools/lab/lab.h"
 #include "tools/cli.h"

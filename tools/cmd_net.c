@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_net.c: commands on a net without data: plan, bench, tune, zoo, knobs. */
+/* cmd_net.c: commands on a net without data: plan, bench, tune, zoo, knobs. gyre.c has their rows.
+ * */
 #include "engine/gyre_job.h"
 #include "tools/lab/lab.h"
 #include "tools/cli.h"

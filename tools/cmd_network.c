@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_network.c: gyre net: proves and prints schedules of allreduce; simulates training on
- * described clusters. */
+ * described clusters; judges a job's flight records. gyre.c has its row. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_options.c: options from their table. Defaults go through the same setter as the user's
- * values. So a default can be printed, and one out of range is noticed. */
+/* cmd_options.c: options from their table. gyre.c, cmd_ranks.c, cmd_recipe.c and cmd_help.c call
+ * it. Defaults go through the same setter as the user's values. So a default can be printed, and
+ * one out of range is noticed. */
 #include "tools/cli.h"
 #include <errno.h>
 #include <math.h>

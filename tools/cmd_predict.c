@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_predict.c: gyre predict: a net's classes of images, from files or from a data set. */
+/* cmd_predict.c: gyre predict: a net's classes of images, from files or from a data set. gyre.c has
+ * its row. */
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>

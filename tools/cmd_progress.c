@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_progress.c: shows a run's progress: a bar that is redrawn on a terminal, plain lines
- * elsewhere, or JSON. Signals become a flag that the progress call hands to the loop. */
+ * elsewhere, or JSON. cmd_train.c, cmd_files.c, cmd_glm.c and cmd_glm_data.c call it. Signals
+ * become a flag that the progress call hands to the loop. */
 #include "tools/cli.h"
 #include <signal.h>
 #include <stdlib.h>

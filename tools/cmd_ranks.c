@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_ranks.c: --ranks N of a command: this process becomes 'gyre launch --ranks N' of the same
- * command line. With --device cuda:all N is the number of GPUs here, and each process takes its
- * own. */
+/* cmd_ranks.c: --ranks N of gyre train (cmd_train.c): this process becomes 'gyre launch --ranks N'
+ * of the same command line. With --device cuda:all N is the number of GPUs here, and each process
+ * takes its own. cli_elastic reads --elastic for gyre launch (cmd_launch.c), too. */
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define RANKS_WORD "--ranks"
 #define RANKS_ELASTIC "--elastic"
-#define RANKS_MOST 64 /* of one job that outlives some */
+#define RANKS_MOST 64 /* of an elastic job: GY_NET_MEMBERS of net/comm/reform.h */
 #define RANKS_DEVICE "--device"
 #define RANKS_ALL ":all"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_recipe.c: recipes: the options of a run as a text, one a line, as `name value` or `flag`; #
- * begins a comment. Its lines stand between the defaults and the command line. Comments at its head
- * describe it: `# NAME: about`, then `# reaches: ...` and `# source: ...`. Places of a run (data,
- * folder) are not part of it; they belong to the command line. */
+/* cmd_recipe.c: recipes for gyre train, and gyre recipe: options of a run as a text, one a line, as
+ * `name value` or `flag`; # begins a comment. Its lines stand between the defaults and the command
+ * line. Comments at its head describe it: `# NAME: about`, then `# reaches: ...` and `# source:
+ * ...`. Places of a run (data, folder) are not part of it; the command line has them. */
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_servers.c: parameter servers: turns their options of gyre train into a job's configuration,
- * and prints what servers counted. Where no option gives the number of servers, GYRE_SERVERS
- * does. */
+/* cmd_servers.c: parameter servers: turns their options of gyre train (cmd_train.c) into a job's
+ * configuration, and prints for cmd_progress.c what servers counted. Where no option gives the
+ * number of servers, GYRE_SERVERS does. */
 #include "engine/gyre_job.h"
 #include "tools/cli.h"
 #include <stdlib.h>

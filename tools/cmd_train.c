@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_train.c: gyre train, and gyre why with the same options: turns options into configuration.
- * Epochs become steps here, because only here the data set and the batch are both known. */
+/* cmd_train.c: gyre train, and gyre why with the same options; gyre.c has their rows. It turns
+ * options into configuration. Epochs become steps here, because only here the data set and the
+ * batch are both known. The options themselves are rows of train_options.c. */
 #include "engine/gyre_job.h"
 #include "tools/lab/lab.h"
 #include "tools/train_options.h"
@@ -156,13 +157,13 @@ static int set_schedule(struct train_job *job)
     return set_milestones(job);
 }
 
-/* Of the whole net. */
+/* How many copies of the whole net train together. */
 static int64_t copies(const struct train_job *job)
 {
     return (gyre_job_ranks(job->ranks) + job->v->pipeline - 1) / job->v->pipeline;
 }
 
-/* Batches of a step. */
+/* Batches of a step: one for each shard or copy. */
 static int64_t parts(const struct train_job *job)
 {
     return job->v->shards ? job->v->shards : copies(job);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre.c: the command. It finds the subcommand's row, has cmd_options.c read the rest, and runs
- * it. */
+/* gyre.c: the command. It finds the subcommand's row, has cmd_options.c read the rest, and runs it.
+ * A new command is a line in its tables: commands, and two_words for one of two words. */
 #include "tools/cli.h"
 #include <fcntl.h>
 #include <signal.h>

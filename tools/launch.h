@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* launch.h: parts of gyre launch: the file of hosts, the job's key, and a command line for another
- * host. */
+/* launch.h: parts of gyre launch that cmd_launch_parts.c has for cmd_launch.c: the file of hosts,
+ * the job's key, and a command line for another host. */
 #ifndef GYRE_LAUNCH_H
 #define GYRE_LAUNCH_H
 #include "tools/cli.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_options.c: the options of 'gyre train', and which of them leave others without effect. */
+/* train_options.c: the options of 'gyre train', for cmd_train.c, and which of them leave others
+ * without effect. */
 #include "tools/lab/lab.h"
 #include "tools/train_options.h"
 

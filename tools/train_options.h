@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_options.h: the options of 'gyre train', which 'gyre why' takes, too. */
+/* train_options.h: the options of 'gyre train', which 'gyre why' takes, too. cmd_train.c reads
+ * them. */
 #ifndef TRAIN_OPTIONS_H
 #define TRAIN_OPTIONS_H
 #include "tools/cli.h"

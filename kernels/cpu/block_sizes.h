@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* block_sizes.h: block sizes of the CPU's convolutions, from a table with its sources. prepare
- * fills struct gy_op.block from it where the caller left 0; drivers read nothing else. Shape and
- * sizes alone cut sums, so results have the same bits for any number of threads. */
+ * (drivers.c) fills struct gy_op.block from it where the caller left 0; drivers read nothing else.
+ * Shape and sizes alone cut sums, so results have the same bits for any number of threads. */
 #ifndef GY_CPU_BLOCKS_H
 #define GY_CPU_BLOCKS_H
 #include "kernels/backend.h"
@@ -10,7 +10,7 @@
 enum gy_cpu_block {
     GY_BLOCK_STRIP, /* pixels of a work item, about; Winograd: most tiles of an item */
     GY_BLOCK_SLICE, /* taps x channels reduced before sums go to memory */
-    GY_BLOCK_ITEMS, /* work items wanted: panels or (weight gradient) pixels are split so far */
+    GY_BLOCK_ITEMS, /* work items wanted; panels or (weight gradient) pixels are split for it */
     GY_BLOCK_KEEP, /* floats an item keeps near: of dw, or of transformed tiles (Winograd) */
     GY_BLOCK_ROWS,  /* weight gradient: output channels of an item */
     GY_CPU_BLOCKS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* block_tries.c: lists block sizes to try for an op, from a table of values by driver. `gyre tune`
- * asks through the backend's lab. Training does without, and so do builds with GY_NO_TUNING. Unless
- * any order of sums is allowed, the list has only sizes that leave every bit of the result. */
+/* block_tries.c: lists block sizes to try for an op, from a table of values by driver. Only `gyre
+ * tune` asks (cpu_backend.c's lab); builds with GY_NO_TUNING lack this file. Unless any order of
+ * sums is allowed, the list has only sizes that leave every bit of the result. */
 #include "kernels/cpu/block_sizes.h"
 
 #ifndef GY_NO_TUNING
@@ -33,9 +33,9 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"winograd7", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
 };
 
-/* What cuts pixels moves statistics and sums over a data gradient: both are merged item by item.
- * bf16 pairs of pixels count from a strip's begin. Parts of a weight gradient are added. A slice of
- * channels has its own sum. */
+/* Cuts of pixels move statistics, which are merged item by item. A data gradient has none and is
+ * treated as if it had. bf16 pairs of pixels count from a strip's begin. Parts of a weight gradient
+ * are added. A slice of channels has its own sum. */
 static int blocks_effect(const struct gy_op *op, int place)
 {
     const int grad = op->code == GY_OP_CONV_WGRAD;

@@ -253,7 +253,7 @@ struct conv_block {
     int64_t rows, cols, pitch;
 };
 
-/* Of filters of one tap that tiles pack themselves; else nothing. */
+/* Panel index's block, if filters have one tap and tiles pack it themselves; else an empty one. */
 static struct conv_block conv_block_at(const struct conv_job *job, const struct conv_area *a, int64_t index,
                                        const struct conv_slice *s)
 {
@@ -267,7 +267,7 @@ static struct conv_block conv_block_at(const struct conv_job *job, const struct 
     return (struct conv_block){job->weights + (a->group * p->vec + panel.first) * red + from, panel.cols, s->len * step, red};
 }
 
-/* Prefetches part i of some parts. */
+/* Prefetches part i of a block that is cut into `parts`. */
 static void conv_prefetch_block(const struct conv_block *b, int64_t i, int64_t parts)
 {
     const int64_t end = b->rows > 0 ? b->rows * (i + 1) / parts : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conv.h: what all convolution drivers share: the forward epilogue and the bias's gradient. */
+/* conv.h: forward epilogue and bias gradient, for conv*.c and winograd*.c, which share them. */
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
 #include "kernels/cpu/cpu_context.h"

@@ -25,12 +25,12 @@
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
-#define WGRAD_K_BLOCK 128      /* and rows of it */
-#define WGRAD_ROWS_FEW 64      /* blocks of no more rows are not cut for the sake of threads, */
-#define WGRAD_ITEMS_EACH 4     /* of which each wants so many blocks */
-#define WGRAD_MEETS 1024       /* dy rows a multiple of it apart, in floats, share a cache set; */
-#define WGRAD_COPY_DEPTH 256   /* with so many channels of x a copy without that pays, */
-#define WGRAD_COPY_STRIPS 4    /* and longer strips: 384 pixels instead of 96 */
+#define WGRAD_K_BLOCK 128      /* rows of such a tile, at most */
+#define WGRAD_ROWS_FEW 64      /* blocks of at most 64 rows are not cut further for threads */
+#define WGRAD_ITEMS_EACH 4     /* blocks wanted for each thread */
+#define WGRAD_MEETS 1024       /* floats: dy rows a multiple of it apart share a cache set */
+#define WGRAD_COPY_DEPTH 256   /* from so many channels of x on, such rows are copied first, */
+#define WGRAD_COPY_STRIPS 4    /* and strips are 4 times as long: 384 pixels, not 96 */
 #define WGRAD_SHARES 4         /* the last panels of a strip that prefetch the next one */
 #define WGRAD_WHOLE 7          /* of an image with so many pixels a side few are at the edge */
 #define WGRAD_PANEL_GAP (GY_WIDTH_MAX / 4) /* floats between panels of dy */
@@ -61,7 +61,7 @@ struct wgrad_plan {
     struct gy_product p;
     int64_t taps, depth;                 /* dw is [K][taps][depth] */
     int lines;                           /* few channels: patches are taken from lines, one tap */
-    int join; /* patches are copied: their lines are not whole vectors; or */
+    int join; /* patches are copied: with turned, or where lines are not whole vectors */
     int turned;                          /* lines: vectors run over output channels */
     int64_t line, pitch, row; /* floats (pairs) of a patch's line, a patch; pixels of a row, or 1 */
     int64_t k_block, c_block, k_blocks, c_blocks;
@@ -71,7 +71,7 @@ struct wgrad_plan {
     int64_t floats;               /* of dw */
     int half, pair;               /* bf16: widened, or (pair) two pixels at a time */
     int panels, copy;             /* float: dy is copied, into panels or row by row */
-    int whole;                    /* panels of every pixel for all taps; zeros where no input is */
+    int whole;                    /* panels of all pixels serve all taps; x is 0 without input */
     const float *zeros;
     int64_t part_pitch;                  /* floats from part to part of dw; 0: dw itself */
     struct wgrad_own own;                /* layouts of scratch */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cpu_backend.c: the CPU as a backend. Device memory is host memory. The queue is always empty: run
- * returns when its work is done. drivers.c has the drivers of ops. */
+ * returns when its work is done. drivers.c has the drivers of ops. devices.c opens it. */
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "kernels/backend.h"

@@ -274,7 +274,7 @@ static double ceiling_peak(const struct gy_cpu *cpu, struct ceiling_job *job, ce
     return flops * CEILING_SUMS * (double)job->loops * cpu->threads / best;
 }
 
-/* GB/s over bytes of memory, a walk-th of them a turn: reads all; copies half to the other half. */
+/* GB/s over bytes of memory, 1 / walk of them a turn: reads all; copies one half to the other. */
 static double ceiling_read(const struct gy_cpu *cpu, struct ceiling_job *job, float *memory, size_t bytes)
 {
     job->x = job->y = memory;

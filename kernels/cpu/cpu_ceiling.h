@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu_ceiling.h: the CPU's part of gy_backend_lab.ceilings. */
+/* cpu_ceiling.h: the CPU's gy_backend_lab.ceilings, for cpu_backend.c. */
 #ifndef GY_CPU_CEILING_H
 #define GY_CPU_CEILING_H
 #include "kernels/backend.h"

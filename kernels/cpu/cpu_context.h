@@ -11,7 +11,7 @@
 #include "kernels/cpu/isa/table.h"
 
 /* A CPU backend as the drivers see it. */
-#define GY_CHANNELS_MOST 4096 /* that zeros stand for */
+#define GY_CHANNELS_MOST 4096 /* channels of gy_cpu.zeros */
 struct gy_cpu {
     struct gy_kernels k;
     struct gy_pool *pool;

@@ -44,8 +44,8 @@ GY_INT void gy_cpu_depth_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_depth_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
-/* Winograd: 3x3 and 5x5 with stride 1, enough channels. Does number size of a set's transforms
- * fit, and what does it cost; what does the direct way? */
+/* Winograd: 3x3 and 5x5 with stride 1, enough channels. size: a row of gy_kernels.wino. fits: 1 if
+ * it does; costs are in multiply-adds of the direct way (gy_direct_cost: the direct way itself). */
 GY_INT int gy_wino_fits(const struct gy_op *op, const struct gy_kernels *k, int size);
 GY_INT double gy_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
 GY_INT double gy_direct_cost(const struct gy_op *op, const struct gy_kernels *k, int size);

@@ -2,7 +2,7 @@
 /* drivers.c: the table of CPU drivers, from ops to the functions that plan and run them. prepare
  * takes the cheapest row that fits, the first of equals. Without such a row the reference runs,
  * sample by sample in parallel where samples are independent. An op on bf16 that no row fits is
- * widened. The set "ref" has references alone. */
+ * widened. The set "ref" has references alone. cpu_backend.c calls it. */
 #include "kernels/cpu/driver.h"
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/elementwise.h"
@@ -18,7 +18,7 @@ static int driver_no_curve(const struct gy_op *op, const struct gy_kernels *k, i
     return !gy_act_is_curve(op->act);
 }
 
-/* Sigmoid and tanh are computed on floats. */
+/* Curves (sigmoid, tanh, leaky) are computed on floats. */
 static int driver_float_curve(const struct gy_op *op, const struct gy_kernels *k, int size)
 {
     return op->dtype == GY_F32 || driver_no_curve(op, k, size);

@@ -8,7 +8,7 @@
 
 #define EW_PIECE 32768 /* floats in a tile */
 #define EW_DROP 256    /* elements that are dropped or kept at a time */
-#define EW_INPUT 192   /* floats normalised at a time: whole pixels of up to 4, 6, ... channels */
+#define EW_INPUT 192   /* floats normalised at a time: whole pixels of 1 to 4, 6, 8 ... channels */
 
 static void ew_sigmoid(const struct gy_op *op, float *y, const float *x, int64_t count)
 {
@@ -84,7 +84,7 @@ GY_INT void gy_cpu_act_run(const struct gy_cpu *cpu, const struct gy_op *op)
     ew_run(cpu, op, ew_forward_tile);
 }
 
-/* Gradient of sigmoid or tanh into dx and dres, through a small block. */
+/* Gradient of a curve into dx and dres, through a small block. */
 static void ew_curve_back(const struct ew_job *job, struct gy_back_rows *a)
 {
     float block[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* elementwise.h: drivers of ops that meet every element once, and activation functions. */
+/* elementwise.h: ops that meet every element once (rows of drivers.c), and activation curves. */
 #ifndef GY_CPU_ELEMENTWISE_H
 #define GY_CPU_ELEMENTWISE_H
 #include "kernels/cpu/cpu_context.h"

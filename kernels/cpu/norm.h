@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* norm.h: drivers of batch norm, and how parts of statistics and sums are joined. */
+/* norm.h: batch norm's drivers (for drivers.c), and joins of parts (for convolutions, too). */
 #ifndef GY_CPU_NORM_H
 #define GY_CPU_NORM_H
 #include "kernels/cpu/cpu_context.h"

@@ -6,8 +6,8 @@
  * remainder. Each has this form with step 1, so no inserted zeros are multiplied.
  *
  * Work is cut by shape alone: strips of pixels x groups of weight panels. The reduction (taps x
- * channels) is cut into slices whose panel stays near the core. Sums wait in the output between
- * them. */
+ * channels) is cut into slices whose panel stays near the core. Between slices sums wait in the
+ * output, or of bf16 in a buffer. conv.c, conv_grad.c and winograd.c call it. */
 #ifndef GY_CPU_PRODUCT_H
 #define GY_CPU_PRODUCT_H
 #include "kernels/cpu/cpu_context.h"

@@ -130,8 +130,8 @@ static inline void sparse_add_values(const uint32_t *id, const float *value, uin
 /* ---- one row ---- */
 
 /* The root of t + m + q (sig(t) - old) = 0. With r = q (old - 1/2) - m it is that of t + q (sig(t)
- * - 1/2) = r, odd in t and r. Where both are positive the left side is concave, so Newton's method
- * needs no safeguard: t >= r / (1 + q / 4), r - q / 2. The first step, from `old`, needs no exp. */
+ * - 1/2) = r, odd in t and r. Where both are positive the left side is concave. So Newton's method
+ * needs only a start below the root: r / (1 + q / 4), r - q / 2. The first step needs no exp. */
 static inline float sparse_logit(float t, float *part, float m, float q, int steps)
 {
     const float old = *part, r = q * (old - 0.5f) - m, side = r >= 0 ? 1.0f : -1.0f, goal = fabsf(r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sparse.h: what coordinate ascent does with rows of sparse features on a processor: a row's
  * features times a vector, and the sweep. The sweep takes rows in a given order, solves each row's
- * dual variable and moves the vector by it. engine/glm calls it.
+ * dual variable and moves the vector by it. engine/glm calls it: solve/sdca_*.c, certificate.c.
  *
  * Gathered loads are scalar. Two or three loads a cycle are as fast as most processors' gather
  * instructions, and much faster than the others'. Speed depends on prefetching the next row's

@@ -148,7 +148,7 @@ GY_INT void gy_cpu_norms_run(const struct gy_cpu *cpu, const struct gy_op *op)
     ((float *)op->ptr[GY_SUMS])[2 * op->span_count + 1] = (float)all[1];
 }
 
-/* LAMB's step is taken as SGD's, of a momentum that is it. */
+/* LAMB's step is applied by the sgd kernel, which is given it as momentum and gradient. */
 static void update_tile(void *arg, int64_t tile, int thread)
 {
     const struct update_job *job = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* update.h: drivers of norms and updates of parameters. */
+/* update.h: drivers of norms and updates of parameters; rows of drivers.c call them. */
 #ifndef GY_CPU_UPDATE_H
 #define GY_CPU_UPDATE_H
 #include "kernels/cpu/cpu_context.h"

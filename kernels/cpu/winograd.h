@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* winograd.h: cuts images into tiles, also for the weight gradient. A tile is m x m outputs and the
- * e x e inputs that they meet, e = m + r - 1 with filters r x r. Tiles are numbered row by row,
- * image after image; those at the lower and right edge may stick out. Where many would, gradients
- * treat side x side images as one large one; a cell is an image with the zeros around it. Four
- * images of 13 x 13 outputs have 49 tiles of m = 4 together and 64 alone. Forward passes do not:
- * the outputs of a tile share roundings, and a net's output for an image must not depend on other
- * images. */
+/* winograd.h: cuts images into tiles, for winograd.c and winograd_grad.c. A tile is m x m outputs
+ * and the e x e inputs that they meet, e = m + r - 1 with filters r x r. Tiles are numbered row by
+ * row, image after image; those at the lower and right edge may stick out. Where many would,
+ * gradients treat side x side images as one large one; a cell is an image with the zeros around it.
+ * Four images of 13 x 13 outputs have 49 tiles of m = 4 together and 64 alone. Forward passes do
+ * not: the outputs of a tile share roundings, and a net's output for an image must not depend on
+ * others. */
 #ifndef GY_CPU_WINOGRAD_H
 #define GY_CPU_WINOGRAD_H
 #include "kernels/cpu/cpu_context.h"

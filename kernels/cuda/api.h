@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* api.h: the declarations of CUDA's runtime, driver and NVRTC that Gyre uses, mirrored here. So no
  * toolkit is needed to build; tests/t_cuda_api.c checks them against the toolkit's headers where
- * these are. Nothing is linked: load.c opens the libraries and fills the table. Names are CUDA's
- * own without the prefix (cudaMalloc is rt_malloc, cuLaunchKernel is dr_launch_kernel). Versions:
- * runtime and NVRTC 11.8 to 13.x. */
+ * these are. Nothing is linked: load.c opens the libraries and fills the table, struct
+ * gy_cuda_library. The backend's files and tools/lab/device_count.c call through it. Names are
+ * CUDA's own without the prefix (cudaMalloc is rt_malloc, cuLaunchKernel is dr_launch_kernel).
+ * Versions: runtime and NVRTC 11.8 to 13.x. */
 #ifndef GY_CUDA_API_H
 #define GY_CUDA_API_H
 #include "engine/base/base.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* args.h: the parameter of every CUDA kernel, one record by value. It has tensors by role, as in
- * the op record, and the block of what changes per step. Shapes are no parameters: they are macros
- * of the compiled variant (prelude.cuh lists them). The host and the kernels read this file. */
+/* args.h: the parameter of every CUDA kernel, one record by value, which plans.c fills. It has
+ * tensors by role, as in the op record, and the block of what changes per step. Shapes are no
+ * parameters: they are macros of the compiled variant (prelude.cuh lists them). The host and the
+ * kernels read this file. */
 #ifndef GY_CUDA_ARGS_H
 #define GY_CUDA_ARGS_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.h: compiled kernels kept in files; compile.c calls it. The name of a file in the cache
- * folder is the SHA-256 of all that made it: kernel text and headers, macros, architecture,
- * compiler version. The file carries the SHA-256 of its own content. It is written beside its place
- * and renamed, so other processes see it whole or not at all. A file that does not verify counts as
- * absent. A pack is one file with many compiled kernels, for machines without NVRTC: its keys leave
- * the compiler out. */
+/* cache.h: compiled kernels kept in files. compile.c reads and writes the cache folder,
+ * cuda_backend.c opens packs, cuda_list.c writes them. The name of a file in the cache folder is
+ * the SHA-256 of all that made it: kernel text and headers, macros, architecture, compiler version.
+ * The file carries the SHA-256 of its own content. It is written beside its place and renamed, so
+ * other processes see it whole or not at all. A file that does not verify counts as absent. A pack
+ * is one file with many compiled kernels, for machines without NVRTC: its keys leave the compiler
+ * out. */
 #ifndef GY_CUDA_CACHE_H
 #define GY_CUDA_CACHE_H
 #include "kernels/cuda/api.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* ceiling.cu: what a GPU can do at most: a copy, a read and multiply-adds, as simple as can be. The
- * first two go through GY_ITEMS pieces of 16 bytes GY_TURNS times. Multiply-adds run in eight
- * chains a thread, so that none waits for another. Where a warp group multiplies (sm_90), two of
- * them do nothing else, on random numbers: zeros cost less power and run faster. One version.
- * Blocks of GY_THREADS, shared memory for the products alone, any alignment of 16 bytes, tails by
- * the loop. */
+/* ceiling.cu: what a GPU can do at most, as peak.c measures it: a copy, a read and multiply-adds,
+ * as simple as can be. The first two go through GY_ITEMS pieces of 16 bytes GY_TURNS times.
+ * Multiply-adds run in eight chains a thread, so that none waits for another. Where a warp group
+ * multiplies (sm_90), two of them do nothing else, on random numbers: zeros cost less power and run
+ * faster. One version. Blocks of GY_THREADS, shared memory for the products alone, any alignment of
+ * 16 bytes, tails by the loop. */
 #include "prelude.cuh"
 
 GY_KERNEL(ceiling_copy)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* compile.c: runs the compiler in threads that do nothing else; the calling thread allocates, logs
  * and writes files. Options are the same for every kernel: exact arithmetic, fused multiply-add, no
- * debug lines. The architecture is the real one (sm_XX), so that the result is machine code and the
- * driver has nothing left to compile. */
+ * debug lines. The architecture is the real one (sm_80; for 90 sm_90a), so that the result is
+ * machine code and the driver has nothing left to compile. */
 #include "kernels/cuda/compile.h"
 #ifndef GY_NO_CUDA
 #include "engine/base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* compile.h: makes machine code of units of compilation: a kernel file with one set of macros for
  * one architecture. It comes from a pack, from the cache folder, or from NVRTC, which compiles all
- * that are missing at once in parallel threads. */
+ * that are missing at once in parallel threads. plans.c, peak.c and cuda_list.c call it. */
 #ifndef GY_CUDA_COMPILE_H
 #define GY_CUDA_COMPILE_H
 #include "kernels/cuda/cache.h"

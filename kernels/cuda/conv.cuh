@@ -314,7 +314,7 @@ GY_KERNEL(conv_bias_chunks)
 }
 #endif
 
-/* The sum over parts of part[p * pitch]: four chains, one after another at the end. */
+/* The sum over parts of part[p * pitch]: four chains, which are added in pairs at the end. */
 GY_FN float conv_sum_parts(const float *part, int parts, int64_t pitch)
 {
     float sum[4] = { 0.0f, 0.0f, 0.0f, 0.0f };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* conv_ffma.cu: convolution as an implicit matrix product on ordinary multiply-add units, for every
- * architecture and type. All sums are float. Forward and data gradient: rows are output pixels,
- * columns output channels, the reduction is taps x channels. Nothing is laid out in memory; a tile
- * gathers what it multiplies. Weight gradient: rows are output channels, columns filter cells x
- * channels, the reduction is the pixels. These are cut into GY_SLICES fixed slices whose sums
- * conv_sum adds in order.
+ * architecture and type. Rows of variants_conv.c launch it. All sums are float. Forward and data
+ * gradient: rows are output pixels, columns output channels, the reduction is taps x channels.
+ * Nothing is laid out in memory; a tile gathers what it multiplies. Weight gradient: rows are
+ * output channels, columns filter cells x channels, the reduction is the pixels. These are cut into
+ * GY_SLICES fixed slices whose sums conv_sum adds in order.
  *
  *   1  explicit patches (conv_plain.cu)
  *   2  gathered, one value a thread and load

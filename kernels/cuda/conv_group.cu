@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* conv_group.cu: convolution whose groups are so small that no matrix pays: depthwise, or a handful
- * of channels a group. Every value is summed directly. Neighbouring threads have neighbouring
- * channels, so that loads are wide and weights stay near.
+/* conv_group.cu: convolution whose groups are so small that no matrix pays: depthwise, or at most 8
+ * channels a group (variants_conv.c). Every value is summed directly. Neighbouring threads have
+ * neighbouring channels, so that loads are wide and weights stay near.
  *
  *   1  one thread a value
  *   2  (this) a thread makes GR_VEC channels of GR_RUN neighbouring pixels of a row, so that a

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* conv_mma.cu: convolution as an implicit matrix product on matrix units (mma.sync). It does bf16
- * and f16 from sm_80 on, also on newer cards without a kernel of their own. It does f16 on sm_75
- * and, except for the weight gradient, sm_70. Sums are float. Weights are rounded to 16 bits once a
- * launch, into scratch.
+/* conv_mma.cu: convolution as an implicit matrix product on matrix units (mma.sync), for rows of
+ * variants_conv.c. It does bf16 and f16 from sm_80 on, also on newer cards without a kernel of
+ * their own. It does f16 on sm_75 and, except for the weight gradient, sm_70. Sums are float.
+ * Weights are rounded to 16 bits once a launch, into scratch.
  *
  *   1  conv_ffma.cu
  *   2  the same tiles multiplied by mma, loads in registers

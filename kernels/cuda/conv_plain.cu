@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* conv_plain.cu: convolution to be read: patches are laid out in memory (im2col), then multiplied
- * as plain matrices. Every other convolution kernel is this one with the patches made on the fly.
+ * as plain matrices. variants_conv.c has its row. Every other convolution kernel is this one with
+ * the patches made on the fly.
  *
  * M = N * P * Q pixels, V = R * S * C/groups values of a patch, K/groups output channels; for each
  * group:

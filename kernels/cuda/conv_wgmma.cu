@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* conv_wgmma.cu: convolution as an implicit matrix product on sm_90a's warp-group units: bf16 and
- * f16, sums in float. The copy engine gathers, so no thread computes addresses. An im2col box is 64
- * channels of 128 neighbouring output pixels at one filter tap, zeros outside the image.
+ * f16, sums in float. Rows of variants_conv.c launch it. The copy engine gathers, so no thread
+ * computes addresses. An im2col box is 64 channels of 128 neighbouring output pixels at one filter
+ * tap, zeros outside the image.
  *
  *   1  conv_mma.cu
  *   2  (this) one thread issues bulk copies into a ring of GY_STAGES tiles. Two warp groups

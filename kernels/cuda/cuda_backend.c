@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_backend.c: the CUDA backend. A queue is a stream, on which launches and copies stand in the
- * order of the calls; a mark is an event. What changes per step is a block of the device's memory,
- * sent when it changed. A program is walked once. The second time its launches and marks are
- * captured into a graph, which is launched as one from then on. The first error is logged with its
- * text and sticks. */
+/* cuda_backend.c: the CUDA backend, which devices.c opens. A queue is a stream, on which launches
+ * and copies stand in the order of the calls; a mark is an event. What changes per step is a block
+ * of the device's memory, sent when it changed. A program is walked once. The second time its
+ * launches and marks are captured into a graph, which is launched as one from then on. The first
+ * error is logged with its text and sticks. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "kernels/backend.h"
@@ -347,7 +347,7 @@ static int cuda_copy(void *self, void *dst, const void *src, size_t bytes, int k
 
 /* ---- queues ---- */
 
-/* Inside a capture an event becomes part of the graph, seen from outside. */
+/* Inside a capture the record becomes part of the graph, and each launch of it records anew. */
 static int cuda_mark(void *self, int queue, unsigned mark)
 {
     struct gy_cuda_backend *cuda = self;

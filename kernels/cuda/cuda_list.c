@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda_list.c: reads plans and units. Registers, stack and spills are those of the compiler's log.
- * How many threads of a block fit a multiprocessor follows from them (CUDA C Programming Guide,
+ * From them follows how many threads fit a multiprocessor at a time (CUDA C Programming Guide,
  * compute capabilities). */
 #include "engine/base/hash.h"
 #include "kernels/cuda/cuda_list.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda_list.h: what the CUDA backend would launch for a prepared op, and what the compiler made of
- * it. 'gyre kernels' prints and packs it; checkpoints note its hashes. */
+ * it. tools/lab/kernel_list.c prints and packs it for 'gyre kernels', tools/lab/try.c prepares a
+ * user's kernel. engine/run/kernel_notes.c notes the hashes in checkpoints; cuda_backend.c's lab
+ * lists variants. */
 #ifndef GY_CUDA_LIST_H
 #define GY_CUDA_LIST_H
 #include "kernels/backend.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_state.h: the struct behind the CUDA backend, and what its files all call. Tools that list
- * kernels read it, too. A unit is compiled once; all ops share it that want the same file with the
- * same macros. A plan is one op made ready. */
+/* cuda_state.h: the struct behind the CUDA backend, and what its files all call: cuda_backend.c,
+ * plans.c, peak.c, timing.c, cuda_list.c. A unit is compiled once; all ops share it that want the
+ * same file with the same macros. A plan is one op made ready. */
 #ifndef GY_CUDA_STATE_H
 #define GY_CUDA_STATE_H
 #include "kernels/backend.h"

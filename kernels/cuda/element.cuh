@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* element.cuh: loads and stores activations. In memory they are f32, bf16 or f16, as the variant's
- * GY_DTYPE says; kernels compute in float. Both preludes include it. */
+ * GY_DTYPE says; kernels compute in float. Both preludes include it: prelude.cuh for NVRTC,
+ * tests/emu/prelude.cuh for the emulator. */
 #if GY_DTYPE == 0
 typedef float gy_t;
 #define GY_T_BYTES 4

@@ -15,9 +15,9 @@
  * as the tensor has. Shared memory: none. Alignment: tensors start on 64 bytes. Tails: the last
  * vector may be cut, its elements go one by one. Moves of channels have no tail: GY_VEC divides
  * every count of channels there. In place (outputs over inputs): a thread reads all its elements
- * before it writes the first, and no other thread reads them. The variant names one part:
- * FLAT_INPUT, FLAT_ACT, FLAT_ACT_BWD, FLAT_ADD, FLAT_ADD_BWD, FLAT_DROPOUT, FLAT_CONCAT,
- * FLAT_CONCAT_BWD, FLAT_SHORTCUT, FLAT_SHORTCUT_BWD. */
+ * before it writes the first, and no other thread reads them. The variant, a row of variants_ops.c,
+ * names one part: FLAT_INPUT, FLAT_ACT, FLAT_ACT_BWD, FLAT_ADD, FLAT_ADD_BWD, FLAT_DROPOUT,
+ * FLAT_CONCAT, FLAT_CONCAT_BWD, FLAT_SHORTCUT, FLAT_SHORTCUT_BWD. */
 #include "prelude.cuh"
 
 #if GY_ITEMS < 2147483648

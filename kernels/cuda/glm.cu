@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glm.cu: linear models: coordinate steps in the dual, scores, sums for the duality gap.
+/* glm.cu: linear models, for the rows of variants_glm.c: coordinate steps in the dual, scores, sums
+ * for the duality gap.
  *
  * Idea: asynchronous stochastic dual coordinate ascent (Parnell and others, "Large-scale stochastic
  * learning using GPUs", 2017), parallel twice. Inside a row lanes add up value * w[id]. One of them
@@ -84,7 +85,7 @@ GY_FN struct glm_row glm_row_of(const struct glm_view *v, int i)
     return r;
 }
 
-/* Where there is an l1, w is what the vector of the dual variables is beyond l1 / l2. */
+/* The weight of an element u of W: u shrunk towards 0 by soft = l1 / l2. */
 GY_FN float glm_soft(float u, float soft)
 {
     const float more = fabsf(u) - soft;

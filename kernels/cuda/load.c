@@ -2,7 +2,7 @@
 /* load.c: opens CUDA's runtime and NVRTC with dlopen and fills the table of functions. The driver's
  * functions come through the runtime. So nothing is linked, and one binary serves machines with and
  * without a GPU. Places are tried in a fixed order. Where the driver is too old for a runtime, an
- * older runtime is tried. */
+ * older runtime is tried. cuda_backend.c calls it when it opens, compile.c for NVRTC. */
 #include "kernels/cuda/api.h"
 #ifndef GY_NO_CUDA
 #include <dlfcn.h>

@@ -14,8 +14,8 @@
  * score is not finite), rank -1, gradient 0.
  *
  * The cross-entropy of a sample is the sum over c of t_c * ((largest - x_c) + log(sum of exp(x -
- * largest))). Both terms are not negative, so nothing cancels. The variant names one part:
- * LOSS_SOFTMAX, LOSS_MSE, LOSS_SOFTMAX_BWD, LOSS_MSE_BWD. */
+ * largest))). Both terms are not negative, so nothing cancels. The variant, a row of
+ * variants_ops.c, names one part: LOSS_SOFTMAX, LOSS_MSE, LOSS_SOFTMAX_BWD, LOSS_MSE_BWD. */
 #include "prelude.cuh"
 
 /* A sample's target: its own label or target, mixed with that of a partner that has a label. */

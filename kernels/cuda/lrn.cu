@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* lrn.cu: local response norm over channels: y = x * b^-beta, b = k + alpha / size * sum of x^2
- * over the GY_R channels around. k, alpha, beta are GY_F0, GY_F1, GY_F2. The window of channel c is
- * c - GY_R / 2 .. c + (GY_R - 1) / 2. Backward: dx = dy b^-beta - 2 beta alpha / size * x * sum of
- * (dy x b^(-beta - 1)) over the windows that hold c.
+/* lrn.cu: local response norm over channels, for rows of variants_ops.c: y = x * b^-beta, b = k +
+ * alpha / size * sum of x^2 over the GY_R channels around. k, alpha, beta are GY_F0, GY_F1, GY_F2.
+ * The window of channel c is c - GY_R / 2 .. c + (GY_R - 1) / 2. Backward: dx = dy b^-beta - 2 beta
+ * alpha / size * x * sum of (dy x b^(-beta - 1)) over the windows that hold c.
  *
  *   1  LRN_DIRECT: an element a thread, windows read from memory; backward recomputes each b of the
  *      window. Reads and powers grow with the window; kept for tensors of very many channels

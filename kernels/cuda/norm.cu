@@ -19,8 +19,8 @@
  * threads beyond the channels or pixels are idle, but take part in the barriers. In place
  * (BN_APPLY, BN_BWD): a thread reads NORM_FLIGHT rows of its own, then writes them; no other thread
  * touches these. Where Y is absent, the output that masks dy is recomputed from x, not rounded to
- * GY_DTYPE. The variant names one part: NORM_STATS, NORM_FINISH, NORM_FOLD, NORM_APPLY, NORM_SUMS,
- * NORM_BWD. */
+ * GY_DTYPE. The variant, a row of variants_ops.c, names one part: NORM_STATS, NORM_FINISH,
+ * NORM_FOLD, NORM_APPLY, NORM_SUMS, NORM_BWD. */
 #include "prelude.cuh"
 
 #define NORM_ROWS (GY_THREADS / GY_COLS)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* optim.cu: updates of all parameters, and the norms that they need.
  *
- * Idea: one launch for all tensors. The parameter region is a line of GY_ITEMS elements. GY_SPANS
- * spans (tensors) lie in it in ascending order, each from a multiple of 16 elements on. A thread
- * takes 4 neighbours. It finds their span by binary search between the spans of its block's first
- * and last element, which are mostly the same one.
+ * Idea: one launch for all tensors. The parameter region is a line of elements. GY_SPANS spans
+ * (tensors) lie in it in ascending order, each from a multiple of 16 elements on. A thread takes 4
+ * neighbours. It finds their span by binary search between the spans of its block's first and last
+ * element, which are mostly the same one.
  *
  *   1  a launch a tensor                    hundreds of launches, most of them for a few numbers
  *   2  one launch, a table of blocks        the table has to be made and kept
@@ -19,8 +19,8 @@
  *
  * Block: 256 threads; update OPTIM_STEP = 1024 elements. Shared memory: two numbers a warp.
  * Alignment: regions on 64 bytes. Tails: the last elements of a span go one by one; gaps between
- * spans stay as they are. The variant names one part: OPTIM_NORMS, OPTIM_SGD, OPTIM_LARS,
- * OPTIM_ADAMW, OPTIM_LAMB. */
+ * spans stay as they are. The variant, a row of variants_ops.c, names one part: OPTIM_NORMS,
+ * OPTIM_SGD, OPTIM_LARS, OPTIM_ADAMW, OPTIM_LAMB. */
 #include "prelude.cuh"
 
 #define OPTIM_STEP (GY_THREADS * 4)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* peak.h: measures the device's limits: the CUDA part of gy_backend_lab.ceilings. */
+/* peak.h: measures the device's limits: gy_backend_lab.ceilings of cuda_backend.c. */
 #ifndef GY_CUDA_PEAK_H
 #define GY_CUDA_PEAK_H
 #include "kernels/backend.h"

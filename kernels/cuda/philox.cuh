@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* philox.cuh: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
- * The counter is (draw, step, stream), the key the seed: gy_rng_words of engine/base/rng.h, bit by
- * bit. */
+/* philox.cuh: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011),
+ * for flat.cu and glm.cu. The counter is (draw, step, stream), the key the seed: gy_rng_words of
+ * engine/base/rng.h, bit by bit. */
 struct gy_words {
     uint32_t w[4];
 };

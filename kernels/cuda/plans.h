@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* plans.h: makes ops ready and launches them, for cuda_backend.c. prepare chooses a kernel, ready
- * compiles and loads all of them, run launches. */
+/* plans.h: makes ops ready and launches them. cuda_backend.c, timing.c (run) and cuda_list.c
+ * (compilation, a user's kernel) call it. prepare chooses a kernel, ready compiles and loads all of
+ * them, run launches. */
 #ifndef GY_CUDA_PLANS_H
 #define GY_CUDA_PLANS_H
 #include "kernels/cuda/cuda_state.h"

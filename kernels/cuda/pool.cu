@@ -15,7 +15,8 @@
  * grid (image, channels). Shared memory: POOL_GLOBAL a sum a thread and channel. Alignment: tensors
  * on 64 bytes, GY_VEC divides GY_C. Tails: threads beyond the last vector are idle. Maximum: the
  * first of equal ones, but the last NaN wins over all; padding never wins. ARG is r * GY_S + s. The
- * variant names one part: POOL_MAX, POOL_AVG, POOL_GLOBAL, POOL_MAX_BWD, POOL_AVG_BWD. */
+ * variant, a row of variants_ops.c, names one part: POOL_MAX, POOL_AVG, POOL_GLOBAL, POOL_MAX_BWD,
+ * POOL_AVG_BWD. */
 #include "prelude.cuh"
 
 #define POOL_WIDE (GY_C / GY_VEC) /* vectors of a pixel */

@@ -24,8 +24,9 @@
  *             GY_K GY_R GY_S GY_STRIDE_H GY_STRIDE_W GY_PAD_H GY_PAD_W GY_DIL_H GY_DIL_W
  *             GY_GROUPS, GY_F0 .. GY_F7, GY_SPANS, GY_HAS_<ROLE> (0 or 1) for each role
  *
- * Each variant is compiled with those macros that its row in variants.c names, and those that the
- * row adds. So layers that differ in nothing a kernel uses share it. */
+ * Each variant is compiled with those macros that its row in variants_ops.c, variants_conv.c or
+ * variants_glm.c names, and those that the row's cut adds. So layers that differ in nothing a
+ * kernel uses share it. */
 #ifndef GY_PRELUDE_CUH
 #define GY_PRELUDE_CUH
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* sources.h: the texts that are compiled at run time: .cu and .cuh files and the headers that they
- * share with the host. */
+ * share with the host. compile.c and cuda_list.c read them. tools/embed.sh takes a new file in. */
 #ifndef GY_CUDA_SOURCES_H
 #define GY_CUDA_SOURCES_H
 #include "engine/base/base.h"

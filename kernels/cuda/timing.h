@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* timing.h: times one op on the device: the CUDA part of gy_backend_lab.time. */
+/* timing.h: times one op on the device: gy_backend_lab.time of cuda_backend.c. */
 #ifndef GY_CUDA_TIMING_H
 #define GY_CUDA_TIMING_H
 #include "kernels/backend.h"

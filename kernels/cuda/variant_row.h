@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* variant_row.h: one variant of an op on the device. Its row says for which op code, architectures
- * and types it is made, and whether it fits the op's shape. It names the file of its kernels, the
- * facts of the op that become macros, and the cut of the grid. Everything here is a pure function
- * of op and device and takes no memory. */
+/* variant_row.h: one variant of an op on the device, a row of variants_ops.c, variants_conv.c or
+ * variants_glm.c. The row says for which op code, architectures and types it is made, and whether
+ * it fits the op's shape. Its cut names the file of its kernels, macros, launches and scratch.
+ * Which facts of the op become macros stands in the row, too. Everything here is a pure function of
+ * op and device and takes no memory. */
 #ifndef GY_CUDA_VARIANT_ROW_H
 #define GY_CUDA_VARIANT_ROW_H
 #include "kernels/op.h"

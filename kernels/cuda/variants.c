@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* variants.c: picks the row for an op from the three tables of rows, and gives its facts to the
- * compiler as macros. */
+/* variants.c: picks the last row that fits an op from the three tables of rows, and gives its facts
+ * to the compiler as macros. */
 #include "kernels/cuda/variants.h"
 #include "kernels/cuda/variants_conv.h"
 #include "kernels/cuda/variants_glm.h"

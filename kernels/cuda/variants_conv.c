@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* variants_conv.c: rows of the convolutions. The op's shape alone, never the device, decides how a
- * tile, a slice or a chunk is cut. So the order of sums is the same on every card. Rows whose name
- * has a tile are for 'gyre tune'; the one without, behind them, takes the tile that the shape
- * suggests. */
+/* variants_conv.c: rows of the convolutions; variants.c reads them. The op's shape and type and the
+ * architecture decide how a tile, a slice or a chunk is cut, never the number of multiprocessors.
+ * So the order of sums is the same on every card of an architecture. Rows whose name has a tile are
+ * for 'gyre tune'. The one without, behind them, takes the tile that the shape suggests. */
 #include "kernels/cuda/variants_conv.h"
 
 #define CONV_THREADS 256
@@ -10,7 +10,7 @@
 /* two full waves on 132 multiprocessors, sm_90's; more would begin a third */
 #define CONV_WAVES 264
 #define CONV_LINES_WAVE 660      /* one wave: registers leave five blocks a multiprocessor */
-#define CONV_PART_BYTES (64 << 20) /* its parts take no more */
+#define CONV_PART_BYTES (64 << 20) /* bytes: a weight gradient's parts take no more */
 #define CONV_CHUNK 128           /* CV_CHUNK of conv.cuh */
 
 enum conv_dir { CONV_FORWARD, CONV_DGRAD, CONV_WGRAD };
@@ -96,8 +96,8 @@ static void conv_cut_stats(const struct gy_op *op, int64_t each, struct gy_cuda_
     out->scratch += (size_t)(rows + chunks) * 2 * (size_t)op->geom.k * sizeof(float);
 }
 
-/* Slices of the pixels: whole waves of so many blocks, no slice shorter than a few steps, no more
- * memory than allowed. */
+/* Pixels of a weight gradient's slice. Slices give about `blocks` blocks in all; none is shorter
+ * than 8 steps, and their parts take at most CONV_PART_BYTES. */
 static int64_t conv_slice_pixels(const struct gy_op *op, const struct conv_tile *t, int64_t blocks)
 {
     const struct gy_geom *g = &op->geom;
@@ -247,7 +247,8 @@ CONV_FFMA_CUT(2)
 #define CONV_GROUP_RUN 4         /* GR_RUN */
 #define CONV_GROUP_STAT 1024     /* pixels a row of statistics */
 
-/* Floats' statistics are taken of what is stored, so nothing may come behind them. */
+/* Statistics are taken of stored sums. So an op that has them may not have scale, residual or
+ * activation behind them. */
 static int conv_group_fits(const struct gy_op *op, const struct gy_cuda_device *device)
 {
     const struct gy_geom *g = &op->geom;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* variants_conv.h: the rows of convolutions. */
+/* variants_conv.h: the rows of convolutions; variants.c and cuda_list.c read them. */
 #ifndef GY_CUDA_VARIANTS_CONV_H
 #define GY_CUDA_VARIANTS_CONV_H
 #include "kernels/cuda/variant_row.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* variants_glm.c: the variants of linear models' ops: one row a code, all from the same compiled
- * file. The caller decides how many blocks make steps at a time (geom.n): the more, the older the
- * model that a row sees. */
+/* variants_glm.c: the variants of linear models' ops, for variants.c: one row a code, all from the
+ * same compiled file. The caller decides how many rows make steps at a time (geom.n): the more, the
+ * older the model that a row sees. */
 #include "kernels/cuda/variants_glm.h"
 #include "engine/base/rng.h"
 #include "kernels/glm_loss.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* variants_glm.h: the rows of linear models' ops. */
+/* variants_glm.h: the rows of linear models' ops; variants.c reads them. */
 #ifndef GY_CUDA_VARIANTS_GLM_H
 #define GY_CUDA_VARIANTS_GLM_H
 #include "kernels/cuda/variant_row.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* variants_ops.c: the variants of every op but convolutions, as a table. A cut counts its grid from
- * the op's shape, spans and type alone. GY_VEC elements are one access of 16 bytes: 4 floats or 8
- * 16-bit numbers where the shape allows it. */
+/* variants_ops.c: the variants of every op but convolutions and those of linear models, as a table.
+ * variants.c reads it: of an op's rows that fit, the last one is taken. A cut counts its grid from
+ * the op's shape, spans and type alone. GY_VEC elements are one access: of floats 4 (16 bytes), of
+ * 16-bit numbers 8 (16 bytes) or 4 (8 bytes), or one element, where the shape allows no more. */
 #include "kernels/cuda/variants_ops.h"
 #include "engine/base/rng.h"
 #ifndef GY_NO_CUDA
 
-/* CUT_BLOCKS: enough for any card where a pass may be cut at will */
+/* CUT_BLOCKS: blocks that give every multiprocessor of any card work. Cuts aim at it. */
 enum { CUT_THREADS = 256, CUT_BLOCKS = 1024 };
 enum { CUT_ALL = 1 << GY_F32 | 1 << GY_BF16 | 1 << GY_F16 };
 
@@ -33,7 +34,8 @@ static int cut_vec(const struct gy_op *op, int64_t a, int64_t b, int64_t c)
 
 /* ---- flat.cu ---- */
 
-/* `items` elements, `vec` an access, by kernel `entry`; part: which one the file is to have. */
+/* A launch of kernel `entry` over `items` elements, `vec` an access. part: the macro that makes
+ * flat.cu contain that kernel. */
 static void cut_line(struct gy_cuda_cut *out, const char *entry, const char *part, int64_t items, int vec)
 {
     const int64_t vectors = gy_ceil_div(items, vec);
@@ -70,7 +72,8 @@ static void cut_dropout(const struct gy_op *op, const struct gy_cuda_device *dev
     cut_define(out, "FLAT_STREAM", (int64_t)GY_RNG_DROPOUT + op->id);
 }
 
-/* Channels that move. An access divides the channels of both sides and the place between them. */
+/* Channels are copied to or from a place in another tensor, `place` channels from its begin. The
+ * elements of an access divide the channels of both tensors and place. */
 static void cut_move(const struct gy_op *op, struct gy_cuda_cut *out, const char *entry, const char *part, int64_t items, int place)
 {
     const struct gy_geom *g = &op->geom;
@@ -140,9 +143,9 @@ static int64_t cut_tiles(struct gy_cuda_cut *out, const struct gy_op *op, const 
     return tiles;
 }
 
-/* Rows a thread adds before the tree takes over: a multiple of 4, for about twice CUT_BLOCKS
- * blocks. The last blocks leave multiprocessors idle for half of a block's time, but more blocks
- * take longer to join. */
+/* Rows that a thread adds before the block adds over its threads: a multiple of 4. It gives at most
+ * about 2 * CUT_BLOCKS blocks. Fewer, longer blocks would leave multiprocessors idle at the end of
+ * the launch; more blocks would leave more parts to join. */
 static int64_t cut_sum_steps(const struct cut_columns *c)
 {
     const int64_t tiles = gy_max64(1, 2 * CUT_BLOCKS / c->groups);
@@ -173,7 +176,7 @@ static void cut_sums(const struct gy_op *op, const struct gy_cuda_device *device
     cut_sums_of(op, out, 0);
 }
 
-/* A pass without sums: as many rows a thread, up to 16, as leave twice CUT_BLOCKS blocks. */
+/* A pass without sums: 1, 2, 4, 8 or 16 rows a thread, while 2 * CUT_BLOCKS blocks are left. */
 static void cut_pass(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
 {
     const struct cut_columns c = cut_columns_of(op, cut_pixels(op));
@@ -303,7 +306,7 @@ static void cut_loss_bwd(const struct gy_op *op, const struct gy_cuda_device *de
 
 /* ---- optim.cu ---- */
 
-/* CUT_SLICE: most elements of a slice of the largest span */
+/* CUT_SLICE: most elements of a slice, unless a span has more than CUT_SLICE * CUT_BLOCKS. */
 enum { CUT_SPANS_MOST = 65535 /* grid y */, CUT_SLICE = 65536 };
 
 static int fits_norms(const struct gy_op *op, const struct gy_cuda_device *device)
@@ -318,7 +321,7 @@ static int fits_update(const struct gy_op *op, const struct gy_cuda_device *devi
     return op->span_count >= 1;
 }
 
-/* Slices of spans; scratch for a pair of sums each. */
+/* Slices of each span, as many as the largest span needs; scratch holds two sums a slice. */
 static int64_t cut_slices(const struct gy_op *op, struct gy_cuda_cut *out)
 {
     int64_t most = 1;

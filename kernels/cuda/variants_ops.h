@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* variants_ops.h: the rows of all ops but convolutions and those of linear models. */
+/* variants_ops.h: the rows of all ops but convolutions and those of linear models. variants.c and
+ * cuda_list.c read them. */
 #ifndef GY_CUDA_VARIANTS_OPS_H
 #define GY_CUDA_VARIANTS_OPS_H
 #include "kernels/cuda/variant_row.h"

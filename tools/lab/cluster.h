@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cluster.h: a cluster for the simulation, read from a file, with published figures of it to
- * compare with. */
+ * compare with. collective.c and fit_ranks.c read it. */
 #ifndef GY_NET_CLUSTER_H
 #define GY_NET_CLUSTER_H
 #include "net/schedule/schedule.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* collective.c: the public calls on net/ that need no network: they print schedules with their
- * proof, and simulate training on described clusters. */
+/* collective.c: the public calls on net/ that need no network, for tools/cmd_network.c: they print
+ * schedules with their proof, and simulate training on described clusters. */
 #include "tools/lab/lab.h"
 #include "net/schedule/algorithms.h"
 #include "tools/lab/cluster.h"

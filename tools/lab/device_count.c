@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* device_count.c: counts the devices of a kind on this machine, as the driver lists them, without a
- * context on any. */
+ * context on any. tools/cmd_ranks.c calls it for --device cuda:all. */
 #include "engine/base/knob.h"
 #include "engine/base/public.h"
 #include "kernels/devices.h"

@@ -12,7 +12,7 @@
 #define DOCTOR_STILL (GY_NET_SILENT_NS - 3 * GY_NET_BEAT_NS) /* silent for so long: not killed */
 #define DOCTOR_STALL GY_TIMELINE_SECOND      /* waits below are ordinary */
 #define DOCTOR_LATE (2 * GY_TIMELINE_SECOND) /* at the meeting */
-#define DOCTOR_PAUSE (8 * INT64_C(100000000)) /* between two signs of life, four a second */
+#define DOCTOR_PAUSE (8 * INT64_C(100000000)) /* a longer gap between signs of life is long */
 #define DOCTOR_GONE (3 * GY_TIMELINE_SECOND / 2) /* nobody noticed its end */
 #define DOCTOR_PART 0.2 /* of a step: what one rank spends more than others do */
 

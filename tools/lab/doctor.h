@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor.h: finds what held a job up, from the records of its ranks on one clock. gyre net doctor
- * prints it. */
+/* doctor.h: finds what held a job up, from the records of its ranks on one clock. doctor_print.c
+ * calls it for gyre net doctor (tools/cmd_network.c). */
 #ifndef GY_DOCTOR_H
 #define GY_DOCTOR_H
 #include "tools/lab/timeline.h"
@@ -22,9 +22,9 @@ struct gy_doctor {
     int64_t until;              /* they gave up */
     int64_t silent;             /* how long the guilty had given no sign of life then */
     int share;                  /* enum gy_share, of a slow rank; -1 */
-    double here, others, waited; /* milliseconds a step that it spends there, that others do,
-        and that
-                                  * they wait; of a late one: here, how late */
+    /* Milliseconds a step that the guilty spends on share, that others do, and that they wait. Of a
+     * late rank, here is how late it was. */
+    double here, others, waited;
     const char *said;           /* a rank's own sentence, or NULL */
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* doctor_print.c: gyre net doctor's page and its JSON object: every rank's last act, who waited for
- * whom, the cause, what to look at. */
+ * whom, the cause, what to look at. tools/cmd_network.c calls it. */
 #include "engine/base/clock.h"
 #include "engine/base/public.h"
 #include "tools/lab/lab.h"
 #include "tools/lab/doctor.h"
 
-#define DOCTOR_LONG_PAUSE (8 * INT64_C(100000000)) /* between signs of life, four a second */
+#define DOCTOR_LONG_PAUSE (8 * INT64_C(100000000)) /* longer gaps between signs are named */
 
 /* ---- words ---- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fit.c: finds the batch, accumulation, recomputation and type that fit a machine's memory and
- * train fastest. Nothing is trained. Planning a candidate tells its memory exactly. Its images per
- * second are expected from this machine's measured peak and bandwidth, and the shares of them that
- * ops of each kind reach (roofline.c). */
+ * train fastest. tools/cmd_fit.c and cmd_micro.c call it. Nothing is trained. Planning a candidate
+ * tells its memory exactly. Its images per second are expected from this machine's measured peak
+ * and bandwidth, and the shares of them that ops of each kind reach (roofline.c). */
 #include "tools/lab/fit.h"
 #include "engine/base/memory.h"
 #include "engine/run/engine.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fit.h: what fits a machine, one candidate after the other, for the choice of one process and that
- * of many. */
+/* fit.h: what fits a machine, one candidate after the other. fit.c has it; fit_ranks.c chooses from
+ * it for many processes. */
 #ifndef GY_FIT_H
 #define GY_FIT_H
 #include "engine/base/status.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* fit_ranks.c: finds the batch, accumulation and wire type that are fastest on many ranks. The time
- * of one rank alone is expected as in fit.c; its sums over all ranks are simulated on a described
- * cluster. Gradients are complete at even intervals during the backward part of an update's last
- * batch, a bucket at a time. Sums still open when computing ends are waited for. Never a
- * measurement. */
+/* fit_ranks.c: finds the batch, accumulation and wire type that are fastest on many ranks, for
+ * tools/cmd_fit.c. The time of one rank alone is expected as in fit.c; its sums over all ranks are
+ * simulated on a described cluster. Gradients are complete at even intervals during the backward
+ * part of an update's last batch, a bucket at a time. Sums still open when computing ends are
+ * waited for. Never a measurement. */
 #include "engine/base/base.h"
 #include "engine/base/public.h"
 #include "engine/base/text.h"
@@ -101,8 +101,8 @@ static double fit_ranks_images(const struct fit_ranks_run *run, int i, int wire)
            run->seconds[i][wire];
 }
 
-/* Of those that are as good as the fastest: float gradients, the largest batch. Returns the wire.
- */
+/* Chooses among those that are as good as the fastest: first float gradients, then the largest
+ * batch. Returns the wire, *chosen: the candidate. */
 static int fit_ranks_choose(const struct fit_ranks_run *run, int *chosen)
 {
     double best = 0;

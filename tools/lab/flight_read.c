@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* flight_read.c: reads a record whole. Its head must be right. Of the rest whatever is right is
- * taken, since the process may have ended amid a write. */
+/* flight_read.c: reads a record whole, for timeline.c. Its head must be right. Of the rest whatever
+ * is right is taken, since the process may have ended amid a write. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "tools/lab/flight_read.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* flight_read.h: reads flight records (engine/job/flight.h) and checks them. Whatever their bytes,
- * the result has numbers inside their ranges. doctor.c and timeline.c use it. */
+ * the result has numbers inside their ranges. timeline.c reads files by it; doctor*.c see its
+ * records. */
 #ifndef GY_FLIGHT_READ_H
 #define GY_FLIGHT_READ_H
 #include "engine/job/flight.h"

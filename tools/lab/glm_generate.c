@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_generate.c: generates rows like those of a click log whose truth is known: 39 fields with one
- * id each, as skewed as real ones. A planted linear model says how probable a click is. Everything
- * is a function of the seed and the row's number. So any part can be made alone, by any number of
- * threads, with the same bits.
+/* glm_generate.c: generates, for `gyre glm generate` (tools/cmd_glm_data.c), rows like those of a
+ * click log whose truth is known: 39 fields with one id each, as skewed as real ones. A planted
+ * linear model says how probable a click is. Everything is a function of the seed and the row's
+ * number. So any part can be made alone, by any number of threads, with the same bits.
  *
  * The frequency of an id falls with its rank k in its field like k^-zipf. A draw inverts the tail's
  * power; then ranks are scattered over the field's ids. */

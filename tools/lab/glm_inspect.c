@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_inspect.c: prints what a file of rows or a model holds, for `gyre glm inspect`, as text or as
- * JSON. It reads every block of rows, so that a damaged one is found. */
+/* glm_inspect.c: prints what a file of rows or a model holds, for `gyre glm inspect`
+ * (tools/cmd_glm_data.c), as text or as JSON. It reads every block of rows, so that a damaged one
+ * is found. */
 #include "tools/lab/lab.h"
 #include "engine/run/engine.h"
 #include "engine/base/file_line.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* job_report.c: what the ranks of a job spent their time on, at the end of a run. All of them send
- * their counters; rank 0 prints. The speed of one rank alone is estimated from the time that ranks
- * computed: it neither sums nor waits. */
+ * their counters; rank 0 prints. tools/cmd_train.c calls it. The speed of one rank alone is
+ * estimated from the time that ranks computed: it neither sums nor waits. */
 #include "engine/base/public.h"
 #include "engine/gyre_job.h"
 #include "engine/job/gather.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel_list.c: lists a GPU's kernels for people, for packs and for audits. No kernel runs. A net
- * is measured, and meanwhile its kernels are compiled and inspected, on a machine with or without a
- * GPU. */
+/* kernel_list.c: lists a GPU's kernels for people, for packs and for audits (tools/cmd_kernels.c).
+ * No kernel runs. A net is measured, and meanwhile its kernels are compiled and inspected, on a
+ * machine with or without a GPU. */
 #include "tools/lab/lab.h"
 #include "engine/base/text_plain.h"
 #include "kernels/cuda/cuda_list.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* lab.h: the command's workbench: functions that print, measure or generate. The command links
- * them; they stand above the library, may see its internals, and are in no amalgamation. They
- * follow the rules at the head of gyre.h: statuses, sentences, NULL, sizes set by default
- * functions. */
+/* lab.h: the command's workbench: functions that print, measure or generate. tools/cmd_*.c call
+ * them, tests do, too; they stand above the library, may see its internals, and are in no
+ * amalgamation. They follow the rules at the head of gyre.h: statuses, sentences, NULL, sizes set
+ * by default functions. */
 #ifndef GYRE_LAB_H
 #define GYRE_LAB_H
 #include "engine/gyre.h"
@@ -60,7 +60,7 @@ struct gyre_kernels_config {
     int strict;        /* 1: GYRE_E_BUG when a convolution spills registers */
 };
 GYRE_API void gyre_kernels_config_default(struct gyre_kernels_config *config);
-/* what may be NULL: the list. Compiles what the cache does not hold. */
+/* Lists or dumps them; what NULL: lists. Compiles what the cache does not hold. */
 GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct gyre_kernels_config *what, const struct gyre_sink *sink,
                                 struct gyre_error *error);
 /* Compiles the net's kernels for architectures (75, 80, 90 ...) into one file,
@@ -197,7 +197,7 @@ GYRE_API int gyre_print_fit_ranks(const struct gyre_config *config,
  * by planning alone. It takes the fastest of all that fit. Of those within 2 % it takes the largest
  * batch, and of these the plainest. Speeds are expected, from this machine's measured peak and
  * bandwidth (half a second) and the share of them that ops of each kind reach. GYRE_E_NOMEM when
- * nothing fits. choice, sink and error may be NULL. */
+ * nothing fits. choice, out and error may be NULL. */
 GYRE_API int gyre_print_fit(const struct gyre_config *config, const struct gyre_fit_config *fit, struct gyre_fit *choice,
                             const struct gyre_sink *sink, struct gyre_error *error);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* noise.h: makes a full batch of noise for a net, with all labels in turn, for measurements without
- * data. Zeros would not do: products of zeros take less power, and run faster. */
+ * data: why.c and roofline_bench.c. Zeros would not do: products of zeros take less power, and run
+ * faster. */
 #ifndef GY_LAB_NOISE_H
 #define GY_LAB_NOISE_H
 #include "engine/run/engine.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* op_bound.c: bounds follow from the number and size of an output's terms. For activations stored
- * in 16 bits half a step of the type is added. Where the gradient of a curve is a difference, the
- * sizes of its terms count. */
+/* op_bound.c: computes how far each element of a kernel's output may be from the truth. The op test
+ * (tests/op_check.h) and try_case.c call it. Bounds follow from the number and size of an output's
+ * terms. For activations stored in 16 bits half a step of the type is added. Where a curve's
+ * gradient subtracts (1 - y^2 of tanh), the sizes of both terms count. A new op needs a row in
+ * bound_slack. */
 #include "tools/lab/op_bound.h"
 #include "kernels/op_table.h"
 #include "kernels/cpu/ref/ref.h"
@@ -12,8 +14,8 @@
 #define BOUND_F16_EPS 0.00048828125    /* 2^-11, likewise of f16 */
 #define BOUND_F16_SMALLEST 2.4e-7      /* four steps between its denormals */
 
-/* Roundings allowed to ops that are no long sums, times the value and the tensor's mean size. 0:
- * the result must be equal. */
+/* Roundings allowed to ops that are no long sums, each of the size of the value plus the tensor's
+ * root mean square. 0: the result must be equal. */
 static const uint8_t bound_slack[GY_OP_CODES] = {
     [GY_OP_INPUT] = 8,           [GY_OP_BN_FINISH] = 8, [GY_OP_BN_FOLD] = 8,     [GY_OP_ACT] = 8,
     [GY_OP_POOL_MAX] = 0,        [GY_OP_POOL_AVG] = 16, [GY_OP_LRN] = 16,        [GY_OP_DROPOUT] = 4,
@@ -102,7 +104,8 @@ static double bound_bn_out(const struct gy_bound *b, int64_t i)
     return (double)ref_act_value((float)(made + bound_added(b, i)), &op);
 }
 
-/* Size of dy behind the activation: of its terms, where a curve's slope is a difference. */
+/* |dy * slope| of the activation. A curve's slope is a difference: there both terms count with
+ * their sizes. */
 static double bound_masked(const struct gy_bound *b, int64_t i)
 {
     const double dy = b->truth[GY_DY][i], at = bound_bn_out(b, i);
@@ -113,7 +116,7 @@ static double bound_masked(const struct gy_bound *b, int64_t i)
     return fabs((double)ref_act_mask((float)dy, (float)at, &op));
 }
 
-/* Batch norm's output, made once more. */
+/* Bound of batch norm's output (AGAIN), which backward makes once more from X. */
 static double bound_again(const struct gy_bound *b, int64_t i)
 {
     const double product = b->truth[GY_X][i] * b->truth[GY_SCALE][i % b->geom.c];
@@ -135,7 +138,8 @@ static double bound_edge(const struct gy_bound *b, int64_t i)
     return fabs(made - lo) <= off || fabs(made - hi) <= off ? fabs(b->truth[GY_DY][i]) : 0;
 }
 
-/* The two sums of batch norm's gradient, from the sizes of their terms. */
+/* Bounds of all outputs of BN_SUMS: AGAIN, DRES, and the two sums (SUMS, DBETA, DGAMMA) from the
+ * sizes of their terms. */
 static double bound_bn_sums(const struct gy_bound *b, int role, int64_t i)
 {
     const int64_t channels = b->geom.c, pixels = b->geom.n * b->geom.h * b->geom.w, channel = i % channels;
@@ -166,7 +170,7 @@ static double bound_bn_bwd(const struct gy_bound *b, int role, int64_t i)
     return 16 * BOUND_EPS * (fabs(b->truth[role][i]) + (role == GY_DRES ? d : size)) + edge;
 }
 
-/* Of the result in float. */
+/* Bound of a result in float. */
 static double bound_float(const struct gy_bound *b, int role, int64_t i, double rms)
 {
     const double denormal = BOUND_SMALLEST * (8 + (double)bound_terms(b)), truth = fabs(b->truth[role][i]);
@@ -183,7 +187,7 @@ static double bound_float(const struct gy_bound *b, int role, int64_t i, double 
         return bound_grow(b) * b->size[role][i] + (curve ? 4 * BOUND_EPS : 0) + denormal;
     if (bound_slack[b->code] == 0)
         return 0;
-    /* the slope is a difference */
+    /* tanh's slope is 1 - y^2: near |y| = 1 the terms are larger than the result */
     const int slope = curve && (b->code == GY_OP_ACT_BWD || b->code == GY_OP_ADD_BWD);
     const double size = b->code == GY_OP_NORMS ? 0 : slope ? bound_masked(b, i) + rms : rms;
     return bound_slack[b->code] * BOUND_EPS * (truth + size) + denormal;
@@ -198,7 +202,8 @@ static double bound_inputs(const struct gy_bound *b, int role, int64_t i)
     return sum && !b->whole ? eps / 8 * b->size[role][i] / sqrt((double)bound_terms(b)) : 0;
 }
 
-/* Outputs in bf16 or f16 are rounded once more; a convolution's are before its epilogue as well. */
+/* Outputs in bf16 or f16 are rounded once more. A convolution's may be rounded before its epilogue,
+ * too. Ops that only move values are not rounded. */
 GY_INT double gy_bound_of(const struct gy_bound *b, int role, int64_t i, double rms, int half)
 {
     const double limit = bound_float(b, role, i, rms), truth = fabs(b->truth[role][i]);

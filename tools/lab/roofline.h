@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* roofline.h: how fast an op could be and how fast it will be, for fit and why. Its limit is the
- * larger of its multiplications over the measured peak and its bytes, each read and written once,
- * over the measured bandwidth. No program is faster on this machine unless it does less. The
- * expected time is the limit over a share that ops of its kind reach, from a table with its
- * source. */
+/* roofline.h: how fast an op could be and how fast it will be, for fit.c, why.c, why_page.c,
+ * roofline_bench.c and tune.c. Its limit is the larger of its multiplications over the measured
+ * peak and its bytes, each read and written once, over the measured bandwidth. No program is faster
+ * on this machine unless it does less. The expected time is the limit over a share that ops of its
+ * kind reach, from a table with its source. */
 #ifndef GY_ROOFLINE_H
 #define GY_ROOFLINE_H
 #include "engine/base/text.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* roofline_bench.c: times each op of a training step, alone and repeated, beside this machine's
- * measured peak and bandwidth and the limit that they set. It prints op by op, then the
- * convolutions by shape, then sums by kind. Multiplications are those of the op's definition, so a
- * kernel that does less (Winograd's) may be above the peak. Its limit is that of what it does. */
+ * measured peak and bandwidth and the limit that they set. tools/cmd_net.c calls it for gyre bench.
+ * It prints op by op, then the convolutions by shape, then sums by kind. Multiplications are those
+ * of the op's definition, so a kernel that does less (Winograd's) may be above the peak. Its limit
+ * is that of what it does. */
 #include "tools/lab/lab.h"
 #include "engine/run/parallel.h"
 #include "engine/base/clock.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* stage_page.c: a pipeline on paper. It prints the stages of a net, what each takes, and an
- * update's duration when its schedule is played with the stages' times. Times are the roofline's,
- * as the cuts are. So shares and the bubble mean something, seconds do not. The bubble is the part
- * of all stages' time in which they wait; with equal stages it is (P - 1) / (M + P - 1). */
+/* stage_page.c: a pipeline on paper, for gyre plan (tools/cmd_net.c). It prints the stages of a
+ * net, what each takes, and an update's duration when its schedule is played with the stages'
+ * times. Times are the roofline's, as the cuts are. So shares and the bubble mean something,
+ * seconds do not. The bubble is the part of all stages' time in which they wait; with equal stages
+ * it is (P - 1) / (M + P - 1). */
 #include "tools/lab/stage_page.h"
 
 #include "engine/base/public.h"

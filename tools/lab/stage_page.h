@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stage_page.h: computes what a pipeline's schedule takes, without running it. */
+/* stage_page.h: computes what a pipeline's schedule takes, without running it. stage_page.c prints
+ * it; tests/t_pipeline.c checks it. */
 #ifndef GY_STAGE_PAGE_H
 #define GY_STAGE_PAGE_H
 #include "engine/plan/stage_schedule.h"

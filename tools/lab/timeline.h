@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* timeline.h: the flight records of one start of a job on one clock. It says where each rank stood
- * at the end, and what its steps were spent on. */
+/* timeline.h: the flight records of one start of a job on one clock, for doctor.c and
+ * doctor_print.c. It says where each rank stood at the end, and what its steps were spent on. */
 #ifndef GY_TIMELINE_H
 #define GY_TIMELINE_H
 #include "tools/lab/flight_read.h"

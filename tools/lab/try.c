@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* try.c: compiles a user's own kernel, checks it against the reference on random inputs, and times
- * it beside the library's variants of the op. It needs no net: only what opens a device is filled
- * in one. */
+ * it beside the library's variants of the op. tools/cmd_kernels.c calls it. It needs no net: only
+ * what opens a device is filled in one. */
 #include "tools/lab/lab.h"
 #include "tools/lab/try_text.h"
 #include "kernels/cuda/cuda_list.h"

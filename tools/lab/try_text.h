@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* try_text.h: a kernel file of a user's own, with lines at any place of it that say what it is:
+/* try_text.h: a kernel file of a user's own, with lines at any place of it that say what it is;
+ * try.c and try_case.c read them:
  *
  *     // gyre: op bn-apply            what it does; one of 'gyre kernels' (column does)
  *     // gyre: dtype bf16 f32         what activations are stored as; each is tried (default f32)

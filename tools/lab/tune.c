@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tune.c: measures block sizes, or on a GPU kernels, for every distinct convolution of the
- * programs. It takes one size after the other. All its candidates take turns, so that another
- * program on the machine disturbs all alike. The fastest run of each counts. The winner is measured
- * once more against the sizes of the table, and kept when it is faster by more than chance. */
+ * programs, for gyre tune (tools/cmd_net.c). It takes one size after the other. All its candidates
+ * take turns, so that another program on the machine disturbs all alike. The fastest run of each
+ * counts. The winner is measured once more against the sizes of the table, and kept when it is
+ * faster by more than chance. */
 #include "tools/lab/lab.h"
 #include "engine/base/clock.h"
 #include "engine/base/file.h"

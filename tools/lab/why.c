@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* why.c: finds why a step takes as long as it does. Real steps run through a backend that stands
- * before the real one and reads the clock around each op. So caches, memory and loader are as in
- * training. Times are medians over the steps, waits are means. To predict a change the net is
- * planned anew with it. Each op of the new plan is expected to come as near to its limit as ops of
- * its kind came here. */
+/* why.c: finds why a step takes as long as it does, for gyre why (tools/cmd_why.c). Real steps run
+ * through a backend that stands before the real one and reads the clock around each op. So caches,
+ * memory and loader are as in training. Times are medians over the steps, waits are means. To
+ * predict a change the net is planned anew with it. Each op of the new plan is expected to come as
+ * near to its limit as ops of its kind came here. */
 #include "tools/lab/lab.h"
 #include "tools/lab/noise.h"
 #include "engine/run/parallel.h"
@@ -209,7 +209,7 @@ static int why_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds; of the steps in which there was something at all. least may be NULL. */
+/* Seconds: the median over the steps with ns > 0. *least: the least of them; NULL: not wanted. */
 static double why_median(struct why_run *run, const int64_t *ns, double *least)
 {
     int count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* portable.c: the kernel table in portable C: vectors of four floats by the compiler's vector
- * types. Every 64-bit processor has them; elsewhere the compiler writes scalar code. */
+/* portable.c: the kernel table in portable C, which select.c fills first: vectors of four floats by
+ * the compiler's vector types. Where there are no such registers it writes scalar code. */
 #include "engine/base/half.h"
 #include "kernels/cpu/isa/wino_points.h"
 

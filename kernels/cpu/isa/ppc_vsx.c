@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ppc_vsx.c: POWER8 and later, VSX: 64 registers of 4 floats. Register tiles are 8 x 16, 8 x 8 and
- * 8 x 4. The first holds 32 sums, more than two pipes of seven cycles need. */
+ * 8 x 4. The first holds 32 sums, more than two pipes of seven cycles need. select.c calls it. */
 #include "engine/base/half.h"
 #include "kernels/cpu/isa/wino_points.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* row_args.h: arguments of the kernels that pass over rows of activations or of parameters: batch
- * norm, sums of branches, gradients of activations, pooling, updates. */
+ * norm, sums of branches, gradients of activations, pooling, updates. Drivers fill them. */
 #ifndef GY_CPU_ROW_ARGS_H
 #define GY_CPU_ROW_ARGS_H
 #include "engine/base/base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* select.c: chooses a kernel set. The portable one fills the table first. Each set that the
- * processor has and the configuration's mask allows then overrides what precedes it. */
+/* select.c: chooses a kernel set. The portable one fills the table first. Each set that bits (the
+ * processor's, masked by the configuration) allow then overrides what precedes it. */
 #include "kernels/cpu/isa/select.h"
 #include "engine/base/cpu.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* select.h: the kernel set for a processor. The backend selects once, when it is opened. */
+/* select.h: the kernel set for a processor. cpu_backend.c selects once, when it is opened. */
 #ifndef GY_CPU_SELECT_H
 #define GY_CPU_SELECT_H
 #include "kernels/cpu/isa/table.h"

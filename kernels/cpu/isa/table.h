@@ -72,7 +72,7 @@ struct gy_kernels {
     /* Panels [count][width], pitch floats apart, of columns from first on; undefined beyond cols.
      * Writes up to GY_WIDTH_MAX / 4 floats behind a panel. NULL: no outer kind wants panels. */
     void (*panels)(float *dst, int64_t pitch, const float *const *rows, int64_t first, int64_t cols, int64_t width, int64_t count);
-    /* The same from several places: vector v, of lanes floats, begins at rows[i] + at[v]. */
+    /* As gather, from several places: vector v, of lanes floats, begins at rows[i] + at[v]. */
     int lanes;
     void (*gather_at)(float *dst, int64_t width, const float *const *rows, const int32_t *at, int64_t count);
     /* Patches [count][pitch] from rows[tap * count + i] of len floats each, side by side. It reads

@@ -15,7 +15,7 @@ struct gy_gemm_finish {
     void *const *rows;   /* one a pixel; the panel begins at element first */
     int64_t first;
     int add, stream;     /* added to what is there; stream: as in gy_affine_rows */
-    int last;            /* the last tile that streams: what is behind it sees all */
+    int last;            /* with stream: this tile is the last, it ends with a fence */
     float *mean, *m2;    /* [width], or NULL: no statistics */
     int64_t before;      /* rows whose statistics these are; 0: they are written */
 };

@@ -7,7 +7,7 @@
  * ldtilecfg gives every tile its shape, so edges need no masks: rows, columns and the pairs of a
  * step are those of the task. It also clears the tiles, so each task has one. tilerelease ends the
  * task; no shape is kept from call to call. The instruction takes numbers below 2^-126 as zero,
- * like vdpbf16ps. */
+ * like vdpbf16ps. select.c calls gy_kernels_amx. */
 #include "kernels/cpu/isa/x86_avx512.h"
 
 #if defined(__x86_64__)

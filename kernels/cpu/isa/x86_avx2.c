@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel set of AVX2 and FMA: gy_kernels_avx2 fills the table (table.h). This file defines the
- * vector operations; the templates (*.inc) make kernels of them. A processor of this set has 16
- * registers of 8 floats. A register tile is 6 pixels x 16 channels or 12 x 8: 12 sums.
- *
- * avx2_ names handle floats in memory, avx2h_ names bf16 in memory, which is widened to floats. */
+/* x86_avx2.c: the kernel set of AVX2 and FMA. select.c calls gy_kernels_avx2, which fills the table
+ * (table.h). This file defines the vector operations; the templates (*.inc) make kernels of them. A
+ * processor of this set has 16 registers of 8 floats. A register tile is 6 pixels x 16 channels or
+ * 12 x 8: 12 sums. avx2_ names handle floats in memory, avx2h_ names bf16 in memory, which is
+ * widened to floats. */
 #include "kernels/cpu/isa/wino_points.h"
 
 #if defined(__x86_64__)

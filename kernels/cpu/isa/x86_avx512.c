@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* x86_avx512.c: AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles are 6 x 64: 24
  * sums, 6 pointers in general registers. The last channels take 8 x 32 and 8 x 16. Cut vectors use
- * mask registers. */
+ * mask registers. select.c calls gy_kernels_avx512. */
 #include "kernels/cpu/isa/x86_avx512.h"
 #include "kernels/cpu/isa/wino_points.h"
 

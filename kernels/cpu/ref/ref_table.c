@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ref_table.c: the reference of each op code. The CPU backend and the op tests read it. */
+/* ref_table.c: the reference of each op code. drivers.c, tools/lab/try_case.c and op tests read. */
 #include "kernels/cpu/ref/ref.h"
 
 GY_INT const gy_ref_fn *GY_REF_TABLE(void)
