@@ -25,8 +25,8 @@
  *
  * Errors. A function that can fail returns 0 or a negative enum gyre_status. The sentence stands in
  * the struct gyre_error that was passed, or in gyre_last_error(net); it names the thing, the value
- * found and the limit. Outputs are set on success only. After a status of GYRE_E_DEVICE and below a
- * net can only be closed. The library never exits, prints or handles signals.
+ * found and the limit. Outputs are set on success only. After GYRE_E_DEVICE, GYRE_E_PEER or
+ * GYRE_E_BUG a net can only be closed. The library never exits, prints or handles signals.
  *
  * NULL. A NULL pointer where none is allowed gives GYRE_E_ARG and a sentence that names it. The
  * argument `error` may be NULL in every call, and so may results where it is said. Calls that
@@ -238,9 +238,9 @@ GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, str
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 /* As gyre_eval; scores [count][classes]: probabilities, or outputs with the mse loss. */
 GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores);
-/* Forward and backward only, in training mode: gradients are left for gyre_get_tensor("grad.NAME"):
- * of this rank alone, the mean over its labelled samples. GYRE_E_STATE in mid-accumulation, whose
- * gradients would be lost. Does not allocate. */
+/* Forward and backward only, in training mode. Gradients are left for gyre_get_tensor("grad.NAME"):
+ * of this rank alone, the mean over its labelled samples; result is of all, and all ranks call it.
+ * GYRE_E_STATE in mid-accumulation, whose gradients would be lost. Does not allocate. */
 GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 
 /* Results of the last batch, with all its shards; valid until the next call. Arrays: loss [count],
@@ -283,8 +283,8 @@ GYRE_API int gyre_save(struct gyre_net *net, const char *path);
 /* Continues a checkpoint of the same net exactly: weights, optimiser, counters. Anything missing or
  * not finite, other layers, and an input, mean or std that is not the file's are GYRE_E_MISMATCH.
  * With GYRE_INFER a dropout's rate and a loss's smoothing may be others. An error leaves the net as
- * it was. One does not: the file was right and cannot be read again. Then every further call but
- * gyre_load and gyre_close is GYRE_E_STATE. */
+ * it was. One does not: the file was right and cannot be read again. Then calls that compute, save
+ * or export are GYRE_E_STATE until gyre_load succeeds. */
 GYRE_API int gyre_load(struct gyre_net *net, const char *path);
 /* Weights alone, without optimiser state: for PyTorch. */
 GYRE_API int gyre_export(struct gyre_net *net, const char *path);
@@ -386,7 +386,7 @@ struct gyre_loader_config {
     int threads, depth;    /* 1, 4 */
     struct gyre_memory memory; /* hook only */
     struct gyre_logger log;
-    /* training: every step's samples are dealt to so many loaders, of which this is one; 0, 1 */
+    /* training: every step's samples are dealt to `parts` loaders, of which this is one; 0, 0 */
     int32_t part, parts;
     /* groups of a batch; samples are mixed with others of their own group only; 1 */
     int32_t groups;

@@ -2,7 +2,7 @@
 /* base.h: fixes feature macros, linkage marks, the system headers that all files use, and
  * arithmetic on sizes that reports overflow. Every file of Gyre includes it first.
  *
- * engine/base knows nothing of nets, files or kernels; all other folders may include it. */
+ * engine/base knows nothing of nets, data or kernels; all other folders may include it. */
 #ifndef GY_BASE_H
 #define GY_BASE_H
 

@@ -118,7 +118,7 @@ GY_INT const char *gy_cpu_model(char *buf, size_t room)
 
 /* ---- caches ---- */
 
-/* What can be a cache of a level: processors in virtual machines say all kinds of things. */
+/* Plausible sizes of a level, as virtual machines may report nonsense; usual: if none is known. */
 static const struct { size_t lo, hi, usual; } cpu_caches[4] = {
     { 0, 0, 0 },
     { 4096, 1u << 20, 32768 },

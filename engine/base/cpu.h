@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cpu.h: finds out at run time what this processor can do: instruction sets, model, cache sizes.
- * kernels/cpu chooses its kernels by these bits; a kernel set needs all of its own. */
+ * kernels/cpu/ chooses kernels by the bits, and run/config.c checks gyre_config.isa by them. Linear
+ * models and net/comm/ ask, too. */
 #ifndef GY_CPU_H
 #define GY_CPU_H
 #include "engine/base/base.h"
@@ -19,13 +20,12 @@ GY_INT unsigned gy_cpu_bits(void);
  * and what it builds on; NULL or "" or "native" all. Returns 0, or -1 for an unknown name with
  * *mask untouched. */
 GY_INT int gy_cpu_mask(const char *name, unsigned *mask);
-/* Copies the model, such as "AMD EPYC 9754", into room bytes; "unknown" when the system has
- * none. */
+/* The model into room bytes of buf, such as "AMD EPYC 9754", or "unknown". Returns buf. */
 GY_INT const char *gy_cpu_model(char *buf, size_t room);
 /* Bytes of a cache (level 1 for data, 2, 3) as one core sees it. It is the least plausible size
- * that the system and the processor report; a safe default when unknown. Its parts: the size in a
- * text such as "32768K", in registers a, b, c of CPUID's cache leaves (0: no such level), the
- * choice. */
+ * that the system and the processor report, or a usual one. Its parts: the size in a text such as
+ * "32768K" (0: none); in registers a, b, c of a CPUID cache leaf (0: it is no data cache of that
+ * level); the choice. */
 GY_INT size_t gy_cpu_cache_bytes(int level);
 GY_INT size_t gy_cpu_cache_text(const char *text);
 GY_INT size_t gy_cpu_cache_leaf(const uint32_t registers[3], int level);

@@ -120,7 +120,7 @@ static int file_out_flush(struct gy_outfile *out)
     return failed ? file_out_fail(out, NULL) : GY_OK;
 }
 
-/* What does not fit into the buffer goes past it. */
+/* Gathers bytes in the buffer; a piece that is larger than the buffer is written at once. */
 static int file_out_put(struct gy_outfile *out, const unsigned char *bytes, size_t count)
 {
     if (out->held + count > sizeof out->buffer)
@@ -271,7 +271,7 @@ GY_INT int gy_file_begins(const char *path, const void *magic, size_t bytes)
     return same;
 }
 
-/* What a read has gathered: room bytes taken, bytes of them used; one stays free for the NUL. */
+/* What was read so far: `bytes` bytes, in memory of `room` bytes. The NUL comes at the end. */
 struct file_text {
     char *text;
     size_t room, bytes;

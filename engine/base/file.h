@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* file.h: writes files that are whole or absent, and reads files whole or at any place. Whatever
  * reads or writes data, checkpoints and models calls it. A writer fills a temporary file beside the
- * target, syncs it, renames it over the target and syncs the folder. An error at any point leaves
- * the old file as it was. Nothing is mapped: a mapped file that shrinks ends the process; here it
- * is an error. Signals interrupt neither. Sentences name the path and the system's reason. */
+ * target, syncs it, renames it over the target and syncs the folder. An error before the rename
+ * leaves the old file as it was. Nothing is mapped: a mapped file that shrinks ends the process,
+ * while here it is an error. Signals end no call. Sentences name path and the system's reason. */
 #ifndef GY_FILE_H
 #define GY_FILE_H
 #include "engine/base/mem.h"
 
-#define GY_FILE_BUFFER 16384 /* bytes that are written together at least */
+#define GY_FILE_BUFFER 16384 /* bytes that are gathered before a write */
 
 struct gy_outfile {
     int open, fd;
@@ -22,7 +22,7 @@ GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_e
 GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err);
 /* what is written next stands at the file's beginning */
 GY_INT int gy_outfile_rewind(struct gy_outfile *out, struct gy_error *err);
-/* Has the system write what it holds of the file, without waiting: the last sync waits less. */
+/* gy_file_begin_sync starts writing the file to disk and does not wait: the sync later is short. */
 #define GY_FILE_AHEAD ((size_t)1 << 20) /* bytes between two such calls */
 GY_INT void gy_file_begin_sync(int fd);
 /* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. */
@@ -36,7 +36,7 @@ struct gy_file {
     int open, fd;
     char name[304];             /* for sentences */
 };
-/* a regular one */
+/* path: of a regular file */
 GY_INT int gy_file_open(struct gy_file *file, const char *path, struct gy_error *err);
 GY_INT struct gy_file gy_file_of(const void *bytes, size_t count, const char *name);
 /* All of count bytes from `at` on, which lie below the size; GY_E_TRUNCATED when the file has
@@ -53,8 +53,8 @@ GY_INT int gy_file_sync(int fd); /* as fsync */
 GY_INT const char *gy_file_reason(int reason, char text[160]);
 
 /* A lock file, by which one process alone writes a folder or a file. Its text says whose it is. The
- * system releases it when the process ends, however it ends; over NFS as far as locks work
- * there. */
+ * system releases it when the process ends, however it ends; over NFS as far as locks work there.
+ * It does not keep apart threads of one process. */
 struct gy_lock {
     int open, fd;
     char path[4096];

@@ -305,7 +305,7 @@ GY_INT uint32_t gy_crc32c(uint32_t crc, const void *bytes, size_t count)
 
 CRC_CLMUL static __m128i crc_load(const unsigned char *p) { return _mm_loadu_si128((const __m128i *)(const void *)p); }
 
-/* What lies so far behind as `by` says: x^(8n+64) and x^(8n) modulo the polynomial, n bytes. */
+/* Folds 16 bytes onto those n bytes behind. by: x^(8n+64) and x^(8n) modulo the polynomial. */
 CRC_CLMUL static __m128i crc_fold_one(__m128i x, __m128i by, __m128i next)
 {
     return _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11)), next);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* log.c: formats one line, cut at the buffer's size, and hands it to the caller's callback. */
+/* log.c: passes on a message up to log->level as one line, escaped and cut at 1023 bytes. */
 #include "engine/base/log.h"
 #include "engine/base/text_plain.h"
 

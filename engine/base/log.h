@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* log.h: how the library reports: only through the caller's callback. Levels differ in volume.
- * Error and warn are rare and name a cause. Info is a line per open or epoch, debug a line per op
- * at open. A step logs nothing. */
+/* log.h: how all parts of the library report: only through the caller's callback. Levels differ in
+ * volume. Error and warn are rare and name a cause. Info is a few lines per open or epoch, debug
+ * some more at open. A step logs nothing but an update that f16 skipped (loss_scale.c). */
 #ifndef GY_LOG_H
 #define GY_LOG_H
 #include "engine/base/base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mem.c: arenas and the default hook. An arena's chunks form a list; each begins with its size. A
- * large request has a chunk of its own. */
+/* mem.c: arenas and the default hook. An arena's chunks form a list; each begins with a mem_chunk.
+ * What the present chunk cannot hold begins a new one; the rest of the old one stays unused. */
 #include "engine/base/mem.h"
 #include "engine/base/memory.h"
 
@@ -74,7 +74,7 @@ GY_INT void gy_mem_large_pages(void *ptr, size_t bytes)
 }
 #endif
 
-/* Uncleared memory. large: begins at a large page; has whole ones unless over half is wasted. */
+/* Uncleared memory. large: from half a large page on it begins at one and fills whole ones. */
 static int mem_take(struct gy_large *memory, const struct gy_alloc *alloc, size_t bytes, int large)
 {
     const int pages = large && bytes >= MEM_LARGE_PAGE / 2 && bytes < SIZE_MAX / 2;

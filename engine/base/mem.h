@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* mem.h: gives all memory of the library. Below is one allocator hook: the caller's, or malloc's.
- * An arena stands on it: a bump allocator that is released whole. It works in a fixed block of the
- * caller, or takes chunks from the hook. The same code fills both, so measuring and opening cannot
- * disagree. After gy_arena_freeze allocations fail and are counted: steps allocate nothing. */
+ * An arena stands on it: a bump allocator that is released whole. It takes chunks from the hook, or
+ * works in a fixed block (tests do). Plans, schedules, loaders and solvers keep tables in arenas.
+ * After gy_arena_freeze allocations fail and are counted: steps of a net allocate nothing. */
 #ifndef GY_MEM_H
 #define GY_MEM_H
 #include "engine/base/base.h"
@@ -33,7 +33,7 @@ struct gy_arena {
     unsigned char *at;     /* next free byte of the present chunk or block */
     size_t left;           /* bytes left there */
     size_t used;           /* bytes handed out, padding included */
-    size_t reserved;       /* bytes taken from the hook, or the size of the fixed block */
+    size_t reserved;       /* bytes of all chunks, or the size of the fixed block */
     int frozen;
     int64_t refused_after_freeze;
 };
@@ -42,7 +42,7 @@ GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t byte
 /* Asks the system to back [ptr, ptr + bytes) by large pages, as far as whole ones lie inside. It
  * may refuse; then nothing happens. */
 GY_INT void gy_mem_large_pages(void *ptr, size_t bytes);
-/* Memory that is not cleared; at least half a large page has large pages of its own. */
+/* Memory that is not cleared. From half a large page on it has large pages of its own. */
 struct gy_large {
     unsigned char *bytes;
     void *memory; /* as the hook gave it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memory.c: the system's account of memory: /proc/meminfo, and the control groups of both versions,
- * from the process's own up to the root. A group has left its limit less its use. Pages of files do
- * not count as used, as they are given back on demand (memory.stat: inactive_file, active_file). */
+ * from the process's own up to the root. What a group has left is its limit less its use. Pages of
+ * files, which are given back on demand, are not use (memory.stat: inactive_file, active_file). */
 #include "engine/base/memory.h"
 #include "engine/base/file_line.h"
 

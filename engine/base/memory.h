@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.h: how much memory the machine has left. The default hook refuses a request that the
- * machine cannot grant. Systems promise more than they have, and end a process that uses it. */
+/* memory.h: how much memory the machine has left. The default hook (mem.c) refuses a request for
+ * more. Systems grant it, then end the process that uses it. glm_train.c and lab/fit.c ask, too. */
 #ifndef GY_MEMORY_H
 #define GY_MEMORY_H
 #include "engine/base/base.h"

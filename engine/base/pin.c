@@ -10,7 +10,7 @@ int sched_getcpu(void);
 #endif
 
 #if defined(__linux__) && defined(SYS_sched_setaffinity)
-/* How many processors are in the mask of 0, the calling thread. */
+/* 0 names the calling thread. */
 GY_INT int gy_pin_allowed(struct gy_pin_set *set)
 {
     int count = 0;

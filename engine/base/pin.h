@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pin.h: chooses processors for the threads of a pool, each for one thread. They are among those
- * that the process may run on: first one of every core, then the cores' other hardware threads. */
+/* pin.h: chooses a processor for each thread of a pool (thread.c). They are among those that the
+ * process may run on: first one of every core, then the rest. net/comm/ binds processes with it. */
 #ifndef GY_PIN_H
 #define GY_PIN_H
 #include "engine/base/base.h"
@@ -15,10 +15,10 @@ enum gy_pin { GY_PIN_AUTO, GY_PIN_ON, GY_PIN_OFF };
 
 /* Processors that the calling thread may run on. Returns how many; 0: the system does not say. */
 GY_INT int gy_pin_allowed(struct gy_pin_set *set);
-/* Processors for threads 0, 1, ... Returns 1, or 0 with *why (for people): threads get none. AUTO
- * gives some if threads fill all processors or cores, and nobody limits the process to a part. */
+/* processor [threads]: that of each thread. Returns 1, or 0 with *why (for people): they get none.
+ * AUTO gives some if they fill all processors or all cores, and nothing limits the process. */
 GY_INT int gy_pin_choose(int how, int threads, int *processor, const char **why);
-/* Its parts. root: the system's folder of processors; order [room]; *cores: how many come first. */
+/* Its parts. root: the system's folder of processors; order [room]; *cores: number of cores. */
 GY_INT int gy_pin_order(const char *root, const struct gy_pin_set *allowed, int *order, int room, int *cores);
 GY_INT int gy_pin_list_first(const char *list, const struct gy_pin_set *allowed); /* of "0-3,8" */
 GY_INT int gy_pin_quota_limits(const char *text); /* cpu.max; "max 100000" does not */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* public.h: converts the structs of gyre.h to those of engine/base and back: errors, logs, sinks,
- * memory. Every public call uses it at its beginning and end. */
+ * memory. Public calls use it at their beginning and end. */
 #ifndef GY_PUBLIC_H
 #define GY_PUBLIC_H
 #include "engine/gyre.h"
@@ -9,7 +9,7 @@
 #include "engine/base/status.h"
 #include "engine/base/text.h"
 
-/* copies when out is not NULL; returns the status */
+/* of a call that failed: copies to out (or NULL), returns its status; GY_E_BUG if there is none */
 GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err);
 /* GYRE_OK, or GYRE_E_ARG where pointer is NULL; what: "gyre_save: path". error may be NULL. */
 GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *error);
@@ -17,7 +17,7 @@ GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *er
  * least `least` bytes are needed. GY_E_ARG when it cannot be one of ours. */
 GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err);
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
-GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink);
+GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink); /* NULL: one that drops all */
 /* Sets alloc to the allocator that a caller asked for: a block, a hook, or malloc. GY_E_ARG where
  * the block is empty or not aligned. */
 GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err);

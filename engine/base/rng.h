@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* rng.h: random numbers by counting, not by state: Philox4x32-10 (Salmon et al., "Parallel random
  * numbers: as easy as 1, 2, 3", SC 2011). A number is a pure function of (seed, stream, step,
- * element). So any element of any step can be drawn again alone, in any order, on any device. Each
- * use has a stream of its own. */
+ * element), so any one can be drawn again alone, on any device. First weights, dropout, loaders and
+ * solvers of linear models draw. Each use has a stream of its own: a new use needs a new one. */
 #ifndef GY_RNG_H
 #define GY_RNG_H
 #include "engine/base/base.h"
 
 enum gy_rng_stream {
-    GY_RNG_INIT = 1,    /* + parameter index in the element's high bits */
-    GY_RNG_ORDER = 2,   /* sample order, step = epoch */
+    GY_RNG_INIT = 1,    /* step = parameter's index, element = four of its weights */
+    GY_RNG_ORDER = 2,   /* order of samples or rows, step = epoch */
     GY_RNG_AUGMENT = 3, /* step = position in the run, element = draw */
     GY_RNG_HOLD_OUT = 4, /* a data set's parts, step = class */
     GY_RNG_DROPOUT = 16 /* + layer number */

@@ -21,7 +21,7 @@ enum gy_status {
     GY_E_IO = -20,         /* the operating system refused to read or write */
     GY_E_FORMAT = -21,     /* the bytes are not of the stated format */
     GY_E_IMAGE = -22,      /* an image cannot be decoded */
-    GY_E_TRUNCATED = -23,  /* the file ends before its own header says so */
+    GY_E_TRUNCATED = -23,  /* the file is shorter than it says, or than it was */
     GY_E_HASH = -24,       /* a checksum differs */
     GY_E_MISMATCH = -25,   /* names, shapes or settings of two things that must agree differ */
     GY_E_NOMEM = -40,      /* the allocator or the caller's memory is exhausted */
@@ -47,7 +47,7 @@ GY_INT int gy_error_set(struct gy_error *err, int status, const char *file, int 
 /* A short constant name such as "out of memory"; never NULL. */
 GY_INT const char *gy_status_name(int status);
 
-/* status once more, which a compiler that sees all of Gyre at once then knows not to be 0. */
+/* Returns status, a constant: so a compiler that sees all of Gyre at once knows it is not 0. */
 static inline int gy_failed(int status, int written)
 {
     (void)written;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text.c: writes text to sinks and growing buffers; reads whole numbers; finds near words. */
+/* text.c: writes text to sinks and growing buffers; reads numbers and words; finds near words. */
 #include "engine/base/text.h"
 #include <float.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* text.h: sends text to a sink that the caller supplies, and reads numbers and words from text. No
- * function depends on the locale. Reports, file readers and the net language call it. */
+/* text.h: sends text to a sink that the caller supplies, and reads numbers and words from text.
+ * Reading does not depend on the locale. Reports, file readers and the net language call it. */
 #ifndef GY_TEXT_H
 #define GY_TEXT_H
 #include "engine/base/base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text_plain.h: makes text safe to show on a terminal. The error writer and the log call it. */
+/* text_plain.h: makes text safe to show on a terminal. status.c, log.c, schedule_text.c call it. */
 #ifndef GY_TEXT_PLAIN_H
 #define GY_TEXT_PLAIN_H
 #include "engine/base/base.h"

@@ -18,7 +18,7 @@
 
 #define THREAD_SPIN_NS 60000
 #define THREAD_MOST 4096
-#define THREAD_OPEN ((uint64_t)1 << 31)   /* in state; above: the job's number, below: who is in */
+#define THREAD_OPEN ((uint64_t)1 << 31)   /* in state; above: job's number, below: workers in */
 #define THREAD_JOINED (THREAD_OPEN - 1)
 
 struct thread_worker {
@@ -79,7 +79,7 @@ static void thread_take_tiles(struct gy_pool *pool, int thread)
 
 static uint64_t thread_state(const struct gy_pool *pool) { return __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE); }
 
-/* Something for a worker that saw the job of that number: a new open job, or the end. */
+/* Is there something for a worker that last saw job `seen`: a new open job, or the end? */
 static int thread_is_wanted(const struct gy_pool *pool, uint64_t seen)
 {
     const uint64_t state = thread_state(pool);
@@ -139,8 +139,8 @@ static void thread_leave_job(struct gy_pool *pool)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Two threads of a pool on one processor, while another idles, wait until the system notices. A
- * thread found where another was goes to its own processor; unless bound, it may be moved on. */
+/* Two threads may share a processor while another idles, until the system notices. So a thread that
+ * finds itself where another last was goes to its own processor. Unless bound, it may move on. */
 static void thread_settle(struct thread_worker *worker)
 {
     const struct gy_pool *pool = worker->pool;
@@ -179,7 +179,7 @@ static void *thread_main(void *arg)
     }
 }
 
-/* Opens the next job; wakes a sleeper a tile beyond the caller's first. Numbers start at 1. */
+/* Opens the next job; wakes one sleeper for each tile but the caller's first. Numbers from 1 on. */
 static void thread_open_job(struct gy_pool *pool)
 {
     const uint32_t last = (uint32_t)(__atomic_load_n(&pool->state, __ATOMIC_RELAXED) >> 32);

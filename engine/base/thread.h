@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* thread.h: a pool of threads that runs numbered tiles. The job alone fixes its tiles, never the
- * number of threads. Any thread may run any tile, so a tile must write only what belongs to it.
- * Then results have the same bits for any number of threads. The calling thread works, too; with
- * one thread no other exists. */
+/* thread.h: a pool of threads that runs numbered tiles, for CPU kernels, solvers and packers. The
+ * job alone fixes its tiles, never the number of threads. Any thread may run any tile, so a tile
+ * must write only what belongs to it. Then results have the same bits for any number of threads.
+ * The calling thread works, too; with one thread no other exists. */
 #ifndef GY_THREAD_H
 #define GY_THREAD_H
 #include "engine/base/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* version.c: which Gyre this is. build.sh gives the source id, anew whenever the sources change. */
+/* version.c: public calls for version, source id and names of statuses. build.sh sets the id. */
 #include "engine/gyre_base.h"
 #include "engine/base/status.h"
 

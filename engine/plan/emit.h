@@ -3,12 +3,12 @@
  * evaluation. plan_compile.c drives it. Fusion is decided first (fuse.c). A node whose work another
  * node's op does is absorbed; its value is that op's output.
  *
- *     conv | linear  + act              one conv op with an activation
- *     conv + bn [+ add] [+ act]         training: conv writes statistics, one pass does the rest;
- *                                       the output of a norm that it adds may then not be made
+ *     conv|linear|add + act             one op, with an activation
+ *     conv|linear + bn [+ add] [+ act]  training: conv writes statistics, one pass does the rest;
+ *                                       it may make the output of a norm that it adds, too
  *                                       evaluation: all of it in the conv's epilogue
- *     add + act; flatten, dropout       one op; no op in evaluation
- *     (conv | linear | add) + relu + maxpool   training: relu behind the pool, on fewer values */
+ *     flatten; dropout in evaluation    no op
+ *     conv|linear|add + relu + maxpool  training: relu, a clamp, behind the pool: fewer values */
 #ifndef GY_EMIT_H
 #define GY_EMIT_H
 #include "engine/plan/program.h"
@@ -45,11 +45,11 @@ struct gy_emit {
     int program;  /* where forward ops go */
     int again;    /* recomputing in backward: statistics are known already */
 };
-/* fuse.c. added: head of what bn's op adds, or -1; op gets how. set_act: what node ends with. */
+/* fuse.c. gy_emit_added: head of what bn's op adds, or -1; op gets the scale that this needs. */
 GY_INT int gy_emit_fuse(struct gy_emit *e); /* fills nodes; GY_E_NOMEM */
 GY_INT int gy_emit_added(const struct gy_emit *e, int bn, struct gy_op *op);
 GY_INT int gy_emit_act(int layer); /* enum gy_act of an activation layer, else 0 */
-GY_INT void gy_emit_set_act(const struct gy_emit *e, int node, struct gy_op *op);
+GY_INT void gy_emit_set_act(const struct gy_emit *e, int node, struct gy_op *op); /* sets act */
 GY_INT void gy_emit_forward(struct gy_emit *e, int node); /* emit_forward.c */
 GY_INT struct gy_op gy_emit_input(const struct gy_emit *e, int node); /* emit_forward.c: no Y yet */
 GY_INT void gy_emit_backward(struct gy_emit *e, int node); /* emit_backward.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fuse.c: decides which nodes one op computes together. The op of a node's input absorbs the node
- * when it alone reads that value. Then the value in between need not exist. emit.h has the list. */
+ * if no other node reads that input. Then that value need not exist. emit.h has the list. */
 #include "engine/plan/emit.h"
 
 GY_INT int gy_emit_act(int layer)
@@ -102,7 +102,7 @@ static void fuse_bn(struct gy_emit *e, int bn)
         e->nodes[conv].bn = bn;
 }
 
-/* Evaluation: the convolution takes over all that its batch norm absorbed. */
+/* Evaluation: the convolution takes over its batch norm's op, unless that adds a later value. */
 static void fuse_fold(struct gy_emit *e, int conv)
 {
     const int bn = e->nodes[conv].bn;

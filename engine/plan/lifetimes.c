@@ -8,7 +8,7 @@
  * just stored to the other (4K aliasing). */
 #include "engine/plan/program.h"
 
-#define PLACE_SHARE 1024 /* of a tensor's bytes is left free behind it */
+#define PLACE_SHARE 1024 /* a tensor's bytes / PLACE_SHARE are left free behind it */
 
 /* A piece of memory and the time during which it is taken. */
 struct gy_buffer {

@@ -2,8 +2,8 @@
 /* op_work.c: the work of an op: operations as defined and as its kernel does them, bytes moved. */
 #include "engine/plan/op_work.h"
 
-/* Part of a tensor that an op touches: a filter below its stride leaves input out; a concatenation
- * has one input's channels. */
+/* Part of a tensor that an op touches. A filter smaller than its stride leaves input out. An op of
+ * a concatenation has the channels of one input. */
 static double work_part(const struct gy_op *op, int role)
 {
     const struct gy_geom *g = &op->geom;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* plan_compile.c: makes a plan from a graph. Permanent tensors come first: parameters in reverse
- * layer order, gradients, optimiser state, batch. Programs, kernels of every op, and places follow.
- * The builder keeps the first error, so that emitters need not check. */
+ * layer order with their gradients, then the batch. Programs, kernels of every op, and places
+ * follow. The builder keeps the first error, so that emitters need not check. */
 #include "engine/plan/plan_compile.h"
 #include "engine/plan/emit.h"
 #include "engine/plan/tuning_file.h"
@@ -204,7 +204,6 @@ static void plan_training(struct gy_builder *b)
     plan_update(b);
 }
 
-/* Evaluation reads averaged weights if there are any: these replace parameters' tensors here. */
 static void plan_evaluation(struct gy_builder *b)
 {
     struct gy_emit e = { .b = b, .train = 0, .program = GY_EVAL };
@@ -215,6 +214,7 @@ static void plan_evaluation(struct gy_builder *b)
         gy_emit_forward(&e, i);
 }
 
+/* Evaluation reads averaged weights if there are any: these replace parameters' tensors in it. */
 static void plan_average(struct gy_builder *b)
 {
     struct gy_program *eval = &b->plan->program[GY_EVAL];

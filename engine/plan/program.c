@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* program.c: builds a plan as data. Callers add tensors and ops; the addresses of ops come last. */
+/* program.c: a plan as data. Emitters add tensors and ops; open.c and pipeline.c set addresses. */
 #include "engine/plan/program.h"
 
 static const char *const plan_region_names[GY_REGIONS] = { "param", "grad", "opt1", "opt2", "ema", "state",

@@ -23,9 +23,9 @@ enum gy_region {
     GY_AT_IN,       /* the batch: samples, labels, mix, targets */
     GY_AT_OUT,      /* scores, loss and rank of each sample, norms */
     GY_AT_ACT,      /* activations, their gradients, scratch of ops: shared by lifetime */
-    GY_AT_LEVELS,   /* shards in a process: 1, 2, 4 ... of them sum gradients and statistics here */
+    GY_AT_LEVELS,   /* sums of gradients and statistics over 1, 2, 4 ... of a process's shards */
     GY_AT_LAND,     /* a device with own memory: where the next batch lands while IN is read */
-    GY_AT_SLOTS,    /* a stage of a pipeline: what forward keeps, for each micro-batch on its way */
+    GY_AT_SLOTS,    /* a stage: what forward keeps of each micro-batch; split layers: their sums */
     GY_REGIONS
 };
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* recompute.c: trades time for memory (Chen et al. 2016, "Training deep nets with sublinear memory
- * cost"). It cuts the net where a single value leads from all before to all after. Only the values
- * at the cuts are kept through forward. Backward computes each segment but the last once more
- * before the segment's own backward ops. The cuts come from trying segment sizes: the peak is about
- * the sum of the values at the cuts plus the largest segment.
+ * cost"). With recompute 1 it cuts the net where a single value leads from all before to all after.
+ * Only the values at the cuts are kept through forward. Backward computes each segment but the last
+ * once more before the segment's own backward ops. The cuts come from trying segment sizes: the
+ * peak is about the sum of the values at the cuts plus the largest segment.
  *
- * In any case a batch norm's input is kept for its own backward. From it that recomputes the output
- * y = act(x * scale + shift [+ res]) on the way, for one more write. Such values are cheap, and not
- * kept, if the residual is kept or one pass makes it. One does at the start of a chain of residual
- * blocks. Along the chain every second output is cheap, from the first on; so is the last where
- * small. With segments all are, as far as possible; that takes passes of their own along the chain.
- * The net's input is cheap, too: the samples stay. So is a large input of a batch norm that a
- * convolution of few products makes from a kept value: in ResNet-50 the first shortcut. */
+ * With recompute 0, too, a batch norm's backward op makes the output again from the input, which is
+ * kept. It is y = act(x * scale + shift [+ res]), for one more write. Such an output is cheap,
+ * and not kept, if the residual is kept, or made by the same pass, as at the start of a chain of
+ * residual blocks. Along the chain every second output is cheap, from the first on; so is the last
+ * if it is small. With segments all are, as far as possible; that takes passes of their own along
+ * the chain. The net's input is cheap, too: the samples stay. So is a large input of a batch norm
+ * that a convolution of few products makes from a kept value: in ResNet-50 the first shortcut. */
 #include "engine/plan/emit.h"
 
 #define REC_PRODUCTS 64    /* most multiplications an element: then they cost about a few passes */

@@ -6,7 +6,7 @@
 
 /* What is known of a layer from an op before: tensors by turn. */
 struct gy_split_node {
-    int x, dy;   /* the tensors of which they are; -1: of none */
+    int x, dy;   /* the tensors that input and output come from; -1: none */
     int *input;  /* [ranks] */
     int *output; /* [ranks * mine]: gradients of the output, by slice */
 };
@@ -34,7 +34,7 @@ GY_INT int32_t gy_split_column(int32_t columns, int slices, int slice)
 
 /* ---- who has what ---- */
 
-/* The first column of a rank; of `ranks`: the number of columns. */
+/* The first column of a rank; with rank == ranks the number of columns. */
 static int32_t split_of_rank(const struct gy_split *s, int32_t columns, int rank)
 {
     return gy_split_column(columns, s->slices, rank * s->mine);
@@ -80,7 +80,7 @@ static int32_t split_slice(const struct split_walk *w, int k)
            gy_split_column(columns, w->s->slices, w->s->first + k);
 }
 
-/* Its first column, of this rank's. */
+/* The first column of slice k among this rank's columns. */
 static int32_t split_begin(const struct split_walk *w, int k)
 {
     return gy_split_column(w->op->geom.k, w->s->slices, w->s->first + k) -
@@ -425,7 +425,7 @@ static int split_partial(const struct split_walk *w, int d, const int *dy)
     return split_total(w, &tree);
 }
 
-/* The sum of two or more is the gradient, or is added to it. */
+/* The op that made the sum, an addition, writes the gradient; or the sum is added to that. */
 static void split_into(const struct split_walk *w, int sum)
 {
     const struct gy_program *p = &w->b->plan->program[w->program];

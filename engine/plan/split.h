@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* split.h: fully connected layers whose columns lie on several ranks (Krizhevsky 2014, "One weird
- * trick for parallelizing convolutional neural networks"). The planner calls it as
- * gy_plan_config.stages.
+ * trick for parallelizing convolutional neural networks"). run/split_run.c gives it to
+ * the planner as gy_plan_config.stages, run/split_rows.c asks where a row is.
  *
  * A split layer's columns are cut into slices: as many as a step has shards, or, without shards,
  * ranks. A rank keeps the slices with the numbers of its shards: weights, gradients, optimiser

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stage_schedule.h: the order in which the stages of a pipeline work on micro-batches, as data. The
- * planner counts slots by it, pipeline.c walks it.
+/* stage_schedule.h: the order in which the stages of a pipeline work on micro-batches, as data.
+ * run/pipeline_plan.c takes slots and the list from it; run/pipeline.c walks the list.
  *
  * GPipe (Huang et al. 2019): each stage does all forward passes, then all backward passes. 1F1B
  * (Narayanan et al. 2019, PipeDream-Flush): a stage does a backward pass behind each forward pass,
@@ -23,8 +23,7 @@ GY_INT void gy_stage_schedule(int kind, int stages, int micros, int stage,
 GY_INT int gy_stage_slots(int kind, int stages, int micros,
                           int stage); /* micro-batches whose activations it keeps, at most */
 
-/* Places that a message has at either end: as many as stages may be apart in their micro-batches.
- */
+/* Places that a message has at either end: one more than its stages are apart. */
 GY_INT int gy_stage_buffers(int from, int to);
 
 #endif

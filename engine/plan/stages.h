@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stages.h: a net in stages of consecutive layers, each on a rank of its own.
+/* stages.h: a net in stages of consecutive layers, each on a rank. run/pipeline_plan.c calls it.
  *
  * The planner emits the ops of the whole net as for one process, so that fusion, order and bits are
  * the same. Then each stage keeps the ops of its layers. A tensor that one stage makes and another
@@ -32,11 +32,11 @@ struct gy_stage_plan {
     size_t slot_bytes, in_bytes, out_bytes; /* of one slot of GY_AT_SLOTS, GY_AT_IN, GY_AT_OUT */
 };
 
-/* Roles that an op reads, as bits: also what it adds to, and what it makes only where samples are
- * absent, which is else what was there. */
+/* Roles that an op reads, as bits. What it adds to counts, too. So does what a GY_F_PARTIAL op
+ * writes: with no sample absent, it keeps its value. */
 GY_INT uint64_t gy_stages_reads(const struct gy_op *op);
 
-/* What an op takes of a core, about: stages are cut by it. */
+/* Seconds that an op takes one core, estimated from its work: stages are cut by them. */
 GY_INT double gy_stages_seconds(const struct gy_plan *plan, const struct gy_op *op);
 
 /* gy_stages.cut of such a plan. */
@@ -54,10 +54,10 @@ struct gy_stage_unit {
 struct gy_stage_units {
     struct gy_stage_unit *unit;
     int count;
-    size_t state; /* bytes of optimiser state, of each of a gradient, that `fixed` counts */
+    size_t state; /* unused */
 };
-/* Of a whole plan with recompute -1, in whose order ops stand as in any other. Memory: the arena's.
- */
+/* Of a whole plan with recompute -1; other plans have its ops in the same order. copies: of a
+ * gradient's bytes, for optimiser state and sums. Memory: the arena's. */
 GY_INT int gy_stages_look(struct gy_stage_units *out, const struct gy_plan *plan,
                           const struct gy_graph *graph, int copies, struct gy_arena *arena,
                           struct gy_error *err);

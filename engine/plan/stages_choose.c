@@ -36,7 +36,7 @@ struct look {
     struct look_tensor *tensors;
     int *closed;     /* [nodes + 1]: differences; above 0 there is no border behind this node */
     double *seconds; /* [nodes] */
-    size_t *fixed, *kept, *most, *crosses, *enters, *live;
+    size_t *fixed, *kept, *most, *crosses, *enters, *live; /* [nodes]; live: [times], differences */
     int *works; /* [nodes]: it has ops in forward */
 };
 
@@ -278,7 +278,7 @@ static double choose_best(struct gy_stage_choice *c, const struct gy_stage_units
     return best[(c->stages - 1) * n + n - 1];
 }
 
-/* Of the units the one that takes most, by name of its costliest layer: that of its last one. */
+/* Names the largest stage of the cuts that need the least memory, by its first and last layer. */
 static int choose_too_large(const struct gy_stage_choice *c, const struct gy_stage_units *units,
                             const struct gy_graph *graph, struct gy_error *err)
 {

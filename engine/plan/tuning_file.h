@@ -49,7 +49,7 @@ GY_INT const struct gy_tuned_row *gy_tuned_find(const struct gy_tuned *tuned, co
 GY_INT int gy_tuned_put(struct gy_tuned *tuned, const struct gy_tuned_row *row, struct gy_error *err);
 /* The rows that ops took, as a file's text. */
 GY_INT void gy_tuned_print_used(const struct gy_tuned *tuned, struct gy_sink *sink);
-/* Beside and renamed. */
+/* All rows, into a file beside path that is then renamed. */
 GY_INT int gy_tuned_write(const struct gy_tuned *tuned, const char *path, struct gy_error *err);
 /* prepare with the row's sizes if the row's kernel is the chosen one, or with the kernel that the
  * row chooses. tuned may be NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* agree.c: ranks that open a net compare what must be equal for them to train together. */
+/* agree.c: ranks that open a net (open.c) compare what must be equal to train together. */
 #include "engine/base/hash.h"
 #include "engine/job/peers.h"
 #include "engine/run/parallel.h"

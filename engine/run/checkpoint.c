@@ -2,7 +2,7 @@
 /* checkpoint.c: writes and reads checkpoints. One safetensors file has weights under PyTorch's
  * names and layout, then optimiser state under these names with a prefix. Its metadata has
  * counters, the net's text and the caller's notes. Loading first checks everything, then writes: a
- * file that does not fit changes nothing. */
+ * file that does not fit changes nothing. Programs and engine/train call it. */
 #include "engine/run/engine.h"
 #include "io/safetensors.h"
 
@@ -405,7 +405,7 @@ static int ckpt_import(struct gyre_net *net, struct ckpt_reader *r)
     return gy_engine_checked(net, status, "copying the averaged weights");
 }
 
-/* torn: what it makes whole. */
+/* torn: what a failed read left incomplete and `read` makes whole again. */
 static int ckpt_open(struct gyre_net *net, const char *path, struct ckpt_reader *r, int torn,
                      int (*read)(struct gyre_net *, struct ckpt_reader *))
 {

@@ -2,7 +2,7 @@
 /* checkpoint_fits.c: decides whether a checkpoint is one of this net. Names and shapes of tensors
  * prove little: nets that compute different things can share them. So a checkpoint has the net's
  * text and how samples become input. Loading compares both, layer by layer; comments, spaces,
- * labels and repetitions do not count. */
+ * repetitions and labels of layers without weights do not count. */
 #include "engine/run/engine.h"
 #include "io/safetensors.h"
 #include <float.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config.c: a configuration's defaults, and checks that give a sentence before any work starts. */
+/* config.c: a configuration's defaults and environment, and checks before open.c does any work. */
 #include "kernels/devices.h"
 #include "engine/run/engine.h"
 #include "engine/base/cpu.h"

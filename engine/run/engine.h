@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* engine.h: struct gyre_net, an open net, and the calls that the files of engine/run share on it.
- * gyre_open takes all that it holds; gyre_close gives it back. After open nothing allocates. */
+/* engine.h: struct gyre_net, an open net, and calls on it for engine/run, engine/train, tools/lab.
+ * open.c takes and gives back all that it holds. Steps allocate nothing; loading and saving may. */
 #ifndef GY_ENGINE_H
 #define GY_ENGINE_H
 #include "engine/base/public.h"
@@ -53,7 +53,7 @@ struct gy_pipe_calls {
                      struct gyre_result *result);
     int (*eval)(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
     void (*aside)(struct gyre_net *net); /* what is fed next is of no update; NULL: nothing waits */
-    int (*scores)(struct gyre_net *net); /* are there any? NULL: always */
+    int (*scores)(struct gyre_net *net); /* GY_OK if there are any; NULL: always */
     /* Of a batch of the last update; 0: there is none of that number. */
     int (*result)(const struct gyre_net *net, int number, struct gyre_result *result);
     int (*run)(struct gyre_net *net, const struct gy_op *op); /* GY_OP_SEND, GY_OP_RECV */
@@ -84,11 +84,11 @@ struct gy_trace {
     int64_t talk_ended;              /* when the last sum ended; sums end one after the other */
 };
 
-/* Of weights by gyre_import; of all by gyre_load. The same call makes it whole again. */
+/* What a failed call left incomplete, and mends: WEIGHTS is of gyre_import, ALL of gyre_load. */
 enum gy_torn { GY_TORN_NOT, GY_TORN_WEIGHTS, GY_TORN_ALL };
 
 struct gyre_net {
-    struct gyre_config config;      /* net, net_name, device and isa point into the arena */
+    struct gyre_config config;      /* its texts lie in the arena */
     struct gy_alloc alloc;
     struct gy_log log;
     struct gy_error error;          /* of the last call that failed */
@@ -127,9 +127,9 @@ struct gyre_net {
     struct gy_split_net *split; /* split_run.c */
     void *shared; /* several ranks: the gradients, where all of them sum; taken from the job */
     size_t shared_bytes;
-    int failed;                     /* GYRE_E_DEVICE or below: only close is allowed */
+    int failed;                     /* by the device or a rank: only close is allowed */
     int torn; /* reading ended amid what was to be written into the net: enum gy_torn */
-    int64_t refused;                /* allocations after open */
+    int64_t refused;                /* unused */
     struct gy_note notes[GY_NOTE_KEYS];
     int note_count;
     char note_text[GY_NOTE_BYTES];
@@ -156,7 +156,7 @@ GY_INT int gy_engine_updated(struct gyre_net *net, const char *call);
 GY_INT int gy_engine_measure(const struct gyre_config *config, struct gyre_need *need,
                              void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
 
-/* open.c: gyre_open before and with the tensors' memory; gyre_close but for the handle. */
+/* open.c, for train/outlive.c too: gyre_open up to the memory, then with it; gyre_close's work. */
 GY_INT int gy_engine_compile(struct gyre_net *net);
 GY_INT int gy_engine_fill(struct gyre_net *net);
 GY_INT void gy_engine_empty(struct gyre_net *net);
@@ -169,7 +169,7 @@ GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in,
 
 /* optim.c */
 GY_INT float gy_schedule_rate(const struct gyre_schedule *schedule, int64_t step);
-/* what the average of weights keeps of itself after so many updates */
+/* the share of itself that the average of weights keeps, after `updates` updates */
 GY_INT float gy_average_keep(float decay, int64_t updates);
 GY_INT int gy_init_weights(struct gyre_net *net);
 
@@ -221,12 +221,12 @@ GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);
 GY_INT int gy_engine_ceilings(struct gyre_net *net, struct gy_ceilings *out);
 /* Runs one program. */
 GY_INT int gy_engine_run(struct gyre_net *net, int program);
-/* what the next update takes: after net->updates, by net->weight */
+/* sets what the next update reads: rates at net->updates, the scale by net->weight */
 GY_INT void gy_engine_rates(struct gyre_net *net);
-/* ops for batches with absent samples, which this one is not */
+/* 1: op is for batches with absent samples, and this batch has none */
 GY_INT int gy_engine_skips(const struct gyre_net *net, const struct gy_op *op);
-GY_INT int gy_step_keep_state(struct gyre_net *net, int restore);
-GY_INT int gy_step_check_norms(struct gyre_net *net, int32_t count);
+GY_INT int gy_step_keep_state(struct gyre_net *net, int restore); /* STATE to KEEP, or back */
+GY_INT int gy_step_check_norms(struct gyre_net *net, int32_t count); /* enough samples? */
 GY_INT int gy_step_judge(struct gyre_net *net, const struct gyre_result *result);
 GY_INT int gy_step_results(struct gyre_net *net, int train, const char *what,
                            struct gyre_result *result); /* of the forward pass */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* find_nonfinite.c: finds where the first number that is not finite came from. It checks the
- * weights and the batch, then replays the step op by op and checks what an op wrote before the next
- * op runs. Weights and running statistics stay as they were. */
+/* find_nonfinite.c: finds where the first number that is not finite came from; gyre_train asks it.
+ * It checks weights and batch, then replays the step and checks what each op wrote. Weights and
+ * running statistics stay; gradients are replaced, unless some wait for an update. */
 #include "engine/run/parallel.h"
 
 struct nonfinite_place {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel_notes.h: what a checkpoint records of a GPU's kernels; 'gyre audit' compares it. */
+/* kernel_notes.h: what a checkpoint has of a GPU's kernels: open.c notes, 'gyre audit' reads it. */
 #ifndef GY_KERNEL_NOTES_H
 #define GY_KERNEL_NOTES_H
 #include "engine/run/engine.h"

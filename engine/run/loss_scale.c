@@ -2,9 +2,9 @@
 /* loss_scale.c: loss scaling of f16. Small gradients would round to 0, so the loss's gradient is
  * multiplied by a scale, by which the update divides again. A gradient that overflows makes the
  * norm of all infinite or NaN. The device then leaves all weights alone (GY_F_SKIP), so the host
- * need not wait for the norm. It reads it before the next gradients are made. After an overflow the
- * host halves the scale and takes the update back. After SCALE_GOOD updates in a row it doubles the
- * scale. A scale that starts as a power of two stays one: scaling is exact. */
+ * need not wait for the norm. step.c has it read before the next gradients are made. After an
+ * overflow the host halves the scale and counts the update as skipped. After SCALE_GOOD updates in
+ * a row it doubles the scale. A scale that starts as a power of two stays one: scaling is exact. */
 #include "engine/run/engine.h"
 #ifndef GY_NO_CUDA
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* optim.c: numbers that depend on the step alone (learning rate), and a net's first weights. */
+/* optim.c: what depends on the step alone (learning rate: step.c), and first weights (open.c). */
 #include "engine/run/engine.h"
 #include "engine/base/rng.h"
 

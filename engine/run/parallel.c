@@ -107,7 +107,7 @@ static void parallel_add(float *to, const float *from, int64_t count)
         to[i] = from[i] + to[i];
 }
 
-/* data: this shard's. level: level 0 of its place, then others, stride apart. The last gets all. */
+/* Adds a shard's data to the tree. Levels are `stride` floats apart. The last shard has the sum. */
 static void parallel_tree(const struct gy_parallel *p, float *data, float *level, size_t stride, int64_t count)
 {
     const int last = p->shard + 1 == p->mine;
@@ -123,7 +123,7 @@ static void parallel_tree(const struct gy_parallel *p, float *data, float *level
             parallel_add(data, level + (size_t)l * stride, count);
 }
 
-/* offset: bytes behind the begin of a level. */
+/* offset: bytes from the beginning of a level. */
 static void parallel_tree_at(const struct gyre_net *net, float *data, size_t offset, int64_t count)
 {
     const size_t each = net->plan.common_bytes + net->plan.region_bytes[GY_AT_STATE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pipeline.c: steps of a stage. It keeps the batches of an update until the last one arrives. Then
- * it walks the stage's list of forward and backward passes, each with the memory of its
- * micro-batch. For each it sets the addresses of all ops anew, in microseconds. Messages are ops of
- * the programs. Passes of one kind go in the order of the batches. So sums of gradients, running
+/* pipeline.c: steps of a stage; step.c calls them. It keeps the batches of an update until the last
+ * one arrives. Then it walks the stage's list of forward and backward passes. For each it sets the
+ * addresses of all ops to the memory of its micro-batch, in microseconds. Messages are ops of the
+ * programs. Passes of one kind go in the order of the batches. So sums of gradients, running
  * statistics and random numbers are those of one process. */
 #include "engine/base/clock.h"
 #include "engine/run/parallel.h"
@@ -35,7 +35,7 @@ static int pipe_poll(struct gyre_net *net)
     return net->config.job->peers->progress(net->config.job, &net->error);
 }
 
-/* So many more runs of a program will come. */
+/* The program will run `count` times more: its messages will come. */
 static int pipe_expect(struct gyre_net *net, int program, int count)
 {
     const struct gy_stage_plan *plan = &net->stage->plan;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* pipeline_plan.c: finds this rank's layers. It plans the whole net once for its ops' work and
- * sizes, without memory, and cuts it. All ranks compute the same cuts from the same numbers, and
- * compare them when they open. */
+/* pipeline_plan.c: finds this rank's layers, for open.c. It plans the whole net once for its ops'
+ * work and sizes, without memory, and cuts it. All ranks compute the same cuts from the same
+ * numbers, and compare them when they open. */
 #include "engine/plan/plan_compile.h"
 #include "engine/run/parallel.h"
 #include "engine/run/pipeline_stage.h"
@@ -97,8 +97,8 @@ static int plan_choose(struct gyre_net *net, const struct gy_plan *whole, struct
     return GY_OK;
 }
 
-/* The whole net's plan, in memory of its own that goes again. Everything is kept: borders are where
- * what is kept allows them. */
+/* The whole net's plan, in memory that is given back. It recomputes nothing: the real plan, too,
+ * makes no value again that another stage reads. */
 static int plan_look(struct gyre_net *net, const struct gy_plan_config *config, struct gy_pipe *p)
 {
     struct gy_plan_config c = *config;

@@ -41,7 +41,7 @@ static struct gyre_result results_get(const float *words)
     return r;
 }
 
-/* A micro-batch of all copies; of one, its own double. */
+/* A micro-batch's result over all copies; with one copy, its own in double. */
 static struct gyre_result results_all(const struct gy_pipe *p, int micro)
 {
     struct gyre_result all = results_get(results_copy(p, 0) + micro * RESULTS_WORDS);

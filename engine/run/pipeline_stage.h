@@ -20,7 +20,7 @@ struct gy_pipe {
     int micros;                     /* of an update */
     struct gy_stage_action *action; /* [2 * micros] */
     struct gy_pipe_micro *micro;    /* [micros] */
-    int done;                       /* results of so many micro-batches are there */
+    int done;                       /* micro-batches whose results are there */
     int scored;                     /* scores of an evaluation are there */
     float *exchange; /* what ranks tell each other of an update; pipeline_results.c */
     int64_t exchange_count;
@@ -52,7 +52,7 @@ GY_INT int gy_pipe_exchange(struct gyre_net *net); /* results of all micro-batch
                                                       and who was asked to stop */
 GY_INT int gy_pipe_sum(struct gyre_net *net, float *data,
                        int64_t count); /* over the copies, as a balanced tree */
-/* The result of an update: GY_E_NONFINITE, or a status of gy_step_judge. */
+/* The result of an update; GY_E_NONFINITE or GY_E_ARG as gy_step_judge says. */
 GY_INT int gy_pipe_judge(struct gyre_net *net, struct gyre_result *result);
 GY_INT int gy_pipe_share(struct gyre_net *net, double *values, int count);
 GY_INT int gy_pipe_result(const struct gyre_net *net, int micro, struct gyre_result *result);

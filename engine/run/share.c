@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* share.c: ops in which ranks wait for each other. They share batch-norm statistics, or send
- * tensors from one stage of a pipeline to another. */
+/* share.c: ops in which ranks wait for each other (step.c). They share batch-norm statistics, send
+ * tensors between stages of a pipeline, or exchange columns of split layers. */
 #include "engine/run/parallel.h"
 #include "engine/run/split_ranks.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* split_ranks.h: calls of a net that has slices of some layers. engine/plan/split.h says which. */
+/* split_ranks.h: calls of a net with slices of layers (plan/split.h), for split_*.c and share.c. */
 #ifndef GY_SPLIT_RANKS_H
 #define GY_SPLIT_RANKS_H
 #include "engine/plan/split.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* staging.c: carries gradients between a device with memory of its own and the memory in which
- * ranks sum. Backward records a mark where a bucket is complete. The queue for peers waits for it
- * and copies the bucket out during the rest of the backward pass. The host then begins its sum.
+ * ranks sum (parallel.c). Backward records a mark where a bucket is complete. The queue for peers
+ * waits for it and copies the bucket out during the rest of backward. The host then begins its sum.
  * Sums return in the same queue, and the update of a bucket waits for its own sum alone. */
 #include "engine/run/engine.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* step.c: runs steps: copies a batch into its place, walks programs, brings a few numbers back. A
- * step allocates, opens and locks nothing. A device with memory of its own stays busy: the batch
+ * step allocates and opens nothing. A device with memory of its own stays busy: the batch
  * goes up in a queue of its own during the last step's backward pass. Backward starts before its
  * step's results are back. A loss that is not finite changes no weights or statistics. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"
 
-#define STEP_FAR 65536 /* by how many pixels nothing is moved */
+#define STEP_FAR 65536 /* pixels; a sample is moved by less */
 
 /* One op; then what other ranks have sent meanwhile. */
 static int step_op(struct gyre_net *net, int program, const struct gy_op *op)
@@ -113,7 +113,7 @@ static int step_fetch_scores(struct gyre_net *net)
     return gy_engine_checked(net, net->backend->sync(net->backend_self), "the evaluation");
 }
 
-/* Loss and rank of every sample are asked for: beside the work that follows. */
+/* Asks for loss and rank of every sample. They come while the device goes on. */
 static int step_ask_results(struct gyre_net *net)
 {
     const struct gy_backend *b = net->backend;
@@ -133,7 +133,7 @@ static void step_keep_part(const struct gyre_net *net, int part, int all)
         memcpy((unsigned char *)step_place(net, all) + (size_t)net->parallel.shard * bytes, step_place(net, part), bytes);
 }
 
-/* They have come. */
+/* Waits for them, and keeps those of a shard. */
 static int step_await_results(struct gyre_net *net, const char *what)
 {
     const struct gy_plan *plan = &net->plan;
@@ -146,7 +146,7 @@ static int step_await_results(struct gyre_net *net, const char *what)
     return GY_OK;
 }
 
-/* Of the present shard, in the batch that the caller gave. */
+/* The present shard's first sample in the caller's batch. */
 static int32_t step_first(const struct gyre_net *net) { return (int32_t)(net->parallel.shard * net->config.batch); }
 
 static int step_check_mix(struct gyre_net *net, const struct gyre_batch *batch)

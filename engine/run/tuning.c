@@ -7,7 +7,7 @@
 
 #ifndef GY_NO_TUNING
 
-/* Measured block sizes. A file that nobody named is no reason not to train. */
+/* Reads measured rows. If nobody named the file, a broken one gives a warning and no rows. */
 static int tuning_read(struct gyre_net *net, struct gy_tuned *tuned, char *path, size_t room)
 {
     int named = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tuning.h: plans a net with measured block sizes and kernels, for open.c. A broken file that
- * nobody named stops no training. Without tuning (GY_NO_TUNING) open.c takes the library's own
- * table. */
+ * nobody named stops no training. Built with GY_NO_TUNING, open.c has this call, and plans without
+ * measured rows. */
 #ifndef GY_TUNING_H
 #define GY_TUNING_H
 #include "engine/run/engine.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* weights.c: converts weights between Gyre's layout and PyTorch's. Inside, a convolution's weights
- * lie as [K][R][S][C] and a fully connected layer's columns in NHWC order; outside, as [K][C][R][S]
- * and CHW. Both conversions exchange axes within one output channel, a row. A fully connected
- * weight counts as a convolution whose window is the whole image that was flattened. */
+/* weights.c: converts weights between Gyre's layout and PyTorch's, for checkpoints and programs.
+ * Inside, a convolution's weights lie as [K][R][S][C], a fully connected layer's columns in NHWC
+ * order; outside, as [K][C][R][S] and CHW. A conversion exchanges axes within one output channel, a
+ * row. A fully connected weight is a convolution's whose window is the image that was flattened. */
 #include "engine/run/engine.h"
 
 /* Window and channels of one row. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* graph.h: a net as its text says it: layers, shapes, parameters, before any decision about memory
- * or kernels. net_text.c makes it in one pass, and finds every mistake of the user, with line and
- * column. Each node stands behind its inputs. All memory is the arena's. */
+ * or kernels. net_text.c makes it, and names a mistake of the user by line and column. engine/plan
+ * makes ops of it. Each node stands behind its inputs. All memory is the arena's. */
 #ifndef GY_GRAPH_H
 #define GY_GRAPH_H
 #include "kernels/op.h"
@@ -48,7 +48,7 @@ struct gy_node {
     int input_count;
     int input[GY_NODE_INPUTS]; /* node indexes, each less than the own */
     struct gy_geom geom;       /* n is 0; h w c of input[0], p q k of the output */
-    float f[8];                /* for the op: eps and momentum, dropout rate, LRN, smoothing */
+    float f[8];                /* for the op, which says what they are: kernels/op.h */
     int32_t flat_h, flat_w;    /* height, width that a flatten put into channels; else 1 */
     int weight, bias;          /* index in params or -1: weight or gamma, bias or beta */
     int run_mean, run_var;     /* batch norm */
@@ -78,7 +78,7 @@ GY_INT int gy_param_is_state(int kind);          /* running mean or variance */
 GY_INT void gy_layer_help(struct gy_sink *sink); /* a line a layer: its options and defaults */
 
 /* The zoo writes nets as text into the sink. name: "resnet50". classes 0, side 0: the net's own.
- * GY_E_ARG with the nearest name if unknown, or if the side is too small. */
+ * GY_E_ARG, with the nearest name if it is unknown, or with the limits of a size. */
 GY_INT int gy_zoo_write(struct gy_sink *sink, const char *name, int32_t classes, int32_t side_h, int32_t side_w,
                         int32_t channels, struct gy_error *err);
 GY_INT const char *gy_zoo_name(int index);  /* NULL after the last */

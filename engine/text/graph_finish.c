@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_finish.c: checks a whole net: names are unique, every value is used, the loss comes last,
- * sums of sizes stay in their limits. It also names parameters as PyTorch would: the layer's name
- * and what they are. */
+/* graph_finish.c: checks a whole net: every value is used, the loss comes last, sums of sizes stay
+ * within limits. It gives layers without a label a unique name, and names parameters as PyTorch
+ * would: the layer's name and what they are. */
 #include "engine/text/graph_finish.h"
 #include "engine/text/layer.h"
 
@@ -151,7 +151,7 @@ static void graph_param_shape(const struct gy_graph *graph, const struct gy_node
     }
     if (p->kind == GY_PARAM_LINEAR_WEIGHT) {
         const struct gy_node *in = &graph->nodes[n->input[0]];
-        p->flat_h = in->flat_h * in->geom.p; /* of an image, or flattened from one: a factor is 1 */
+        p->flat_h = in->flat_h * in->geom.p; /* a factor is 1: what is flat is 1x1 */
         p->flat_w = in->flat_w * in->geom.q;
     }
     p->count = (int64_t)p->k * p->r * p->s * p->c; /* within GY_MAX_PARAM_COUNT: layer.c */

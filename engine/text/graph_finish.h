@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_finish.h: what the parser calls behind the last layer, and the names of layers. */
+/* graph_finish.h: what net_text.c calls behind the last layer, and its table of layers' names. */
 #ifndef GY_GRAPH_FINISH_H
 #define GY_GRAPH_FINISH_H
 #include "engine/text/graph.h"

@@ -53,7 +53,7 @@ static struct gy_geom *layer_geom(struct gy_layer_use *use)
 static int layer_check_value(const struct gy_layer_use *use)
 {
     const struct gy_geom *g = &use->node->geom;
-    const int64_t count = (int64_t)g->p * g->q * g->k; /* sides below 2^16, channels at most 2^30 */
+    const int64_t count = (int64_t)g->p * g->q * g->k; /* at most 2^62; of an input 2^60 */
     if (g->p > GY_MAX_SIDE || g->q > GY_MAX_SIDE || count > GY_MAX_VALUE_COUNT)
         return LAYER_FAIL(use, GY_OPT_OUT,
                           "the value of '%s' would be %dx%dx%d; at most %d a side and %" PRId64 " elements are allowed",
@@ -240,8 +240,8 @@ static int layer_shape_leaky(struct gy_layer_use *use)
     return GY_OK;
 }
 
-/* Two values of different shape, or the same value twice. The node's own name is not known yet;
- * names of labelled inputs are. */
+/* Refuses values of different shapes, or the same value twice. Sentences name inputs by word and
+ * line: layers without a label have no name yet. */
 static int layer_check_pair(const struct gy_layer_use *use, int k, int channels_too)
 {
     const struct gy_node *a = layer_input(use, 0), *b = layer_input(use, k);
@@ -297,7 +297,7 @@ static int layer_shape_concat(struct gy_layer_use *use)
 static int layer_shape_flatten(struct gy_layer_use *use)
 {
     struct gy_geom *g = layer_geom(use);
-    use->node->flat_h *= g->h; /* either of a 1x1 image, or 1 */
+    use->node->flat_h *= g->h; /* a factor is 1: what is flat is 1x1 */
     use->node->flat_w *= g->w;
     g->k = g->h * g->w * g->c;
     g->p = g->q = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* layer.h: what the parser knows of a layer kind: its word, its options with defaults and limits,
- * and the function that infers the shape. A new layer kind is a new row in layer.c. */
+/* layer.h: what the parser (net_text.c) knows of a layer kind: word, options with limits, function
+ * that infers the shape. A new kind begins with a row in layer.c; docs/changing.md has the rest. */
 #ifndef GY_LAYER_H
 #define GY_LAYER_H
 #include "engine/text/graph.h"
@@ -47,7 +47,7 @@ struct gy_layer_row {
     int names_lo, names_hi;           /* how many named values follow the word */
     const struct gy_option *options;  /* those without a word come first */
     int option_count;
-    /* Fills the node's geom and f; sets weight, bias, run_mean, run_var to 0 where it has them. */
+    /* Fills geom, f, flat_h, flat_w, split; weight, bias, run_mean, run_var: 0 for those it has. */
     int (*shape)(struct gy_layer_use *use);
     const char *usage, *about;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* net_text.c: parses net text into a graph. gy_layer_help (layer.c) has the language; its grammar,
- * one statement a line, '#' begins a comment:
+/* net_text.c: parses net text into a graph, for gyre_open and gyre_load. gy_layer_help (layer.c)
+ * explains the language. Its grammar, one statement a line; '#' begins a comment:
  *
  *     net       = input-line { statement } loss-line
  *     statement = layer | opening-line { statement } "}"
@@ -56,7 +56,7 @@ struct parse_state {
     int token_count, line;
     struct gy_names names;
     int node_room;
-    int *unlabelled;            /* a node */
+    int *unlabelled;            /* [node_room]: as gy_graph_finish takes it */
     int current;                /* value of the layer before */
 };
 
@@ -333,7 +333,7 @@ static const char *parse_nearest_value(const struct parse_state *p, const struct
     return best;
 }
 
-/* The number of a later line whose label is name, or 0. Own labels count. Spoils the tokens. */
+/* The number of this or a later line that has the label `name`, or 0. Overwrites p->token. */
 static int parse_label_line(struct parse_state *p, const char *name)
 {
     const size_t bytes = strlen(name);
@@ -397,7 +397,7 @@ static const char *parse_kind_name(int kind)
     return name[kind];
 }
 
-/* Whole numbers with 'x' between them, or one for all; count of them, 0 when text is not such. */
+/* At most `want` whole numbers with 'x' between them. Returns how many, or 0 if it is malformed. */
 static int parse_read_sizes(const char *text, const struct gy_option *o, int want, double *value)
 {
     char part[PARSE_TOKEN_BYTES + 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text_api.c: the public calls that only print: zoo, language, knobs. */
+/* text_api.c: the public calls that need no net and only print: zoo, language, knobs. */
 #include "engine/base/public.h"
 #include "engine/text/graph.h"
 #include "engine/base/knob.h"

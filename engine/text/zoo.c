@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* zoo.c: well-known nets, in the language and layout that a user would write by hand. Residual nets
- * come from a table of stages; the others are text. Names of layers are PyTorch's (torchvision's
- * where it has the net), so that weights can be exchanged. */
+/* zoo.c: well-known nets for gyre_zoo_text, in the layout that a user would write by hand. Residual
+ * nets come from a table of stages; the others are text. Names of layers are PyTorch's
+ * (torchvision's where it has the net), so that weights can be exchanged. */
 #include "engine/text/graph.h"
 
 struct zoo_net {
