@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cli.h: what the files of the command (tools/*.c) share. A command is a row (struct cli_command)
+/* cli.h: what the files of the command in tools/ share. A command is a row (struct cli_command)
  * and its options are rows, too. From these rows come parsing, defaults, help and "did you mean".
  * The command knows the library only through its public headers and lab.h. A new command is a row
  * beside its code, declared at the end of this file, and a line in a table of gyre.c. */

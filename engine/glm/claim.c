@@ -155,7 +155,8 @@ static int glm_verify_again(struct glm_verify *v, int k, struct gyre_glm_verdict
         gyre_glm_close(v->own);
         v->own = NULL;
         const int status = glm_verify_solve(v, turns[i].solver, turns[i].part * (v->c.gap > 0 ? fmin(said, v->c.gap) : said), &own_err);
-        if (status != GY_OK && status != GY_E_UNSUPPORTED && status != GY_E_NONFINITE && status != GY_E_ARG)
+        if (status != GY_OK && status != GY_E_UNSUPPORTED && status != GY_E_NONFINITE &&
+            status != GY_E_ARG)
             return *err = own_err, status;
         const struct gyre_glm_part *const own = status == GY_OK ? glm_verify_own(v, k) : NULL;
         out->bound = own ? fmax(out->bound, own->bound) : out->bound;

@@ -86,8 +86,8 @@ static uint64_t glm_train_settings(const struct glm_train *t)
     const struct gyre_glm_config *c = &t->c;
     const double numbers[] = { c->loss, c->l1, c->l2, c->bias, c->bias_free, c->normalize, c->softmax, c->balanced, c->gap, c->target, c->validation, c->epochs,
                                c->seconds, c->every, (double)c->seed, c->folds, c->weights,
-                               c->folder != NULL, c->trace != NULL, c->test != NULL, c->resume, c->overwrite,
-                               glm_train_device_kind(c->device) };
+                               c->folder != NULL, c->trace != NULL, c->test != NULL, c->resume,
+                               c->overwrite, glm_train_device_kind(c->device) };
     uint32_t crc = gy_crc32c(0, numbers, sizeof numbers);
     crc = gy_crc32c(crc, c->weight_label, (size_t)c->weights * sizeof *c->weight_label);
     crc = gy_crc32c(crc, c->weight_factor, (size_t)c->weights * sizeof *c->weight_factor);

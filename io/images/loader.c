@@ -378,8 +378,9 @@ static int loader_check(const struct gy_data *data, const struct gy_loader_confi
         return GY_FAIL(err, GY_E_ARG, "the data set has %" PRId64 " samples, fewer than a batch of %" PRId32,
                        data->count, c->batch);
     if (c->training && c->parts > 1 && data->count / c->batch < c->parts)
-        return GY_FAIL(err, GY_E_ARG, "the data set has %" PRId64 " samples, fewer than %" PRId32
-                       " batches of %" PRId32 ", one for each part", data->count, c->parts, c->batch);
+        return GY_FAIL(err, GY_E_ARG,
+                       "the data set has %" PRId64 " samples, fewer than %" PRId32 " batches of %"
+                       PRId32 ", one for each part", data->count, c->parts, c->batch);
     GY_TRY(gy_augment_check(&c->augment, err));
     return loader_check_real(data, c, err);
 }

@@ -397,7 +397,8 @@ static int gld_on_device(struct gy_glm_run *run, const struct gy_glm_device *dev
 {
     (void)device;
     *started = 0;
-    GY_FAIL(err, GY_E_NODEVICE, "device '%s': this build has no CUDA; the profile all has it", name);
+    GY_FAIL(err, GY_E_NODEVICE,
+            "device '%s': this build has no CUDA; the profile all has it", name);
     return gld_agree(run, GY_E_NODEVICE, err);
 }
 
