@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre_base.h: declares what all of Gyre shares, inside and outside: version, statuses, errors,
  * memory, log and sinks of text. gyre.h, gyre_job.h and gyre_glm.h include it for programs. Inside,
- * engine/base keeps its own structs equal to these. It includes no other header of Gyre. */
+ * statuses and errors have the same numbers and layout; engine/base/public.c converts the rest. */
 #ifndef GYRE_BASE_H
 #define GYRE_BASE_H
 #include <stddef.h>
@@ -54,7 +54,7 @@ enum gyre_status {
     GYRE_E_PEER = -80,
     /* numbers; what to do is the caller's choice */
     GYRE_E_NONFINITE = -100, /* a loss or gradient is not finite */
-    GYRE_E_STOPPED = -101,   /* a callback asked to stop; all was saved */
+    GYRE_E_STOPPED = -101,   /* a callback asked to stop; trainings are saved first */
     GYRE_E_BUG = -120
 };
 

@@ -2,7 +2,8 @@
 /* Training a linear model: gyre_glm_train, which tools/cmd_glm.c and claim.c call. It checks the
  * configuration, opens rows, deals them to ranks and says what labels mean. Then it gives one
  * problem after the other to glm_train_solve.c. Cross-validation trains without a fold and counts
- * on that fold. A new setting has its limits in glm_train_check. */
+ * on that fold. A new setting has its limits in glm_train_check. One that decides which collectives
+ * a rank takes part in also stands in glm_train_settings. */
 #include "io/rows/blocks.h"
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"

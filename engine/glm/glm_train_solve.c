@@ -286,12 +286,14 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
     if (status != GY_OK && status != GY_E_STOPPED)
         return status;
     const int judged = solve_judge(t, course->solver, &v, &why);
+    if (judged == GY_E_NONFINITE && (best->there || status == GY_OK)) {
+        const int then = solve_without(t, course, best, status == GY_OK ? judged : status, more, err);
+        if (then == judged)
+            *err = why;
+        return then;
+    }
     if (judged != GY_OK)
-        *err = why;
-    if (judged == GY_E_NONFINITE && status == GY_OK)
-        return solve_without(t, course, best, judged, more, err);
-    if (judged != GY_OK)
-        return judged == GY_E_NONFINITE && best->there ? status : judged;
+        return *err = why, judged;
     GY_TRY(solve_is_late(t, course, &late, err));
     solve_keep(best, &v, status == GY_E_STOPPED ? GY_GLM_STOPPED : t->run.why);
     *more = status == GY_OK && solve_goes_on(t, course, best, &v, late);

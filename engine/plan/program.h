@@ -13,6 +13,7 @@
 #include "engine/text/graph.h"
 #include "kernels/op_table.h"
 
+/* Other lists of them: run/, train/outlive.c and train_served.c (grep GY_AT_OPT2). */
 enum gy_region {
     GY_AT_PARAM,    /* trained weights, float32 masters */
     GY_AT_GRAD,     /* their gradients, the same layout */

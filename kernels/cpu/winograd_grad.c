@@ -2,8 +2,8 @@
 /* winograd_grad.c: Winograd's weight gradients of convolutions; drivers.c runs it. For each point
  * (element of a transformed tile) it sums outer products over tiles, [K x tiles] [tiles x C]. A
  * work item owns a block of K x C at all points and walks the tiles, a strip at a time. With few
- * blocks tiles are split, too, and the parts are added in a fixed order. Tiles that several blocks
- * need are transformed beforehand, in rounds of as many splits as the last cache holds. */
+ * blocks tiles are split, too, and the parts are added in a fixed order. Tiles that WGWINO_FEW
+ * blocks or more need are transformed beforehand, in rounds of splits that fit a last cache. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/driver.h"

@@ -16,7 +16,7 @@
 GY_INT float gy_sdca_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->prox.kappa)); }
 
 /* The u of the weights that are returned. For the hinge loss, and where windows come one after
- * another, it is the mean over a pass. */
+ * another, it is the mean over a pass; several ranks have no mean. */
 static const float *sdca_u(const struct gy_sdca *s) { return s->mean && !s->first ? s->mean : s->u; }
 
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)

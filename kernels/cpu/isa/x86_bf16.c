@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* x86_bf16.c: AVX-512 BF16. vdpbf16ps multiplies 16 pairs of bf16 and adds both products to 16
  * float sums. Register tiles are those of AVX-512; a "float" of the operands is a pair, so the same
- * text serves. It takes numbers below 2^-126 as zero, and so does vcvtneps2bf16, which rounds. */
+ * text serves. It takes numbers below 2^-126 as zero, and so does vcvtneps2bf16, which stores. */
 #include "engine/base/half.h"
 #include "kernels/cpu/isa/x86_avx512.h"
 
