@@ -120,10 +120,13 @@ if command -v mpirun >/dev/null 2>&1; then
         expect 0 served_train mpi-served-$servers $servers server mpirun --allow-run-as-root --oversubscribe -n $((2 + servers))
         same "$TMP/whole/$last" "$TMP/mpi-served-$servers/$last"
     done
-    # shellcheck disable=SC2086
-    strike "$TMP/mpi-lost" 100 1
-    steps=1500 expect 0 served_train mpi-lost 1 async $mpi --enable-recovery
-    struck
+    until
+        rm -rf "$TMP/mpi-lost"
+        strike_when has_steps "$TMP/mpi-lost" 100 1
+        # shellcheck disable=SC2086
+        steps=1500 expect 0 served_train mpi-lost 1 async $mpi --enable-recovery
+        hit
+    do :; done
     there "$TMP/mpi-lost/$long"
     says "$err" 'rank 1 on .* has ended.*; the other workers go on'
     # shellcheck disable=SC2086
@@ -207,6 +210,13 @@ END
     shift 3
     "$@" "$sshd" -f "$TMP/ssh/server.$port" -E "$TMP/ssh/server.$port.log"
 }
+# ssh_answers NAME COMMAND...: the server does; asked by the command
+ssh_answers()
+{
+    name=$1
+    shift
+    "$@" ssh -F "$TMP/ssh/config" "$name" true 2>/dev/null
+}
 sshd=$(command -v sshd || PATH=/usr/sbin:/sbin command -v sshd)
 if [ -z "$sshd" ] || ! command -v ssh >/dev/null || ! command -v ssh-keygen >/dev/null; then
     skip 'no ssh or sshd (Debian: openssh-client, openssh-server)'
@@ -216,7 +226,7 @@ elif ! ssh_begin || ! ssh_server near-a 127.0.0.1 17022 || ! ssh_server near-b 1
 else
     trap 'exit 1' INT TERM
     trap 'ssh_end; [ -z "$own_tmp" ] || rm -rf "$own_tmp"' EXIT
-    sleep 1
+    for name in near-a near-b; do soon ssh_answers $name; done
     printf 'near-a slots=2 address=127.0.0.1\nnear-b slots=2\n' >"$TMP/near.txt"
     by_ssh() { "$GYRE" launch --hosts "$TMP/near.txt" --ssh "ssh -F $TMP/ssh/config" "$@"; }
     expect 0 ranks_train ssh by_ssh --
@@ -238,7 +248,7 @@ else
             ssh_server "$tag$i" "10.77.0.$((i + 1))" 1703$i nsenter -t "$(cat "$TMP/holder.$i")" --net --ipc --pid --uts --mount --
             echo "$tag$i slots=2 address=10.77.0.$((i + 1))" >>"$TMP/far.txt"
         done
-        sleep 1
+        for i in 0 1; do soon ssh_answers "$tag$i" ip netns exec "$switch"; done
         expect 0 ranks_train far ip netns exec "$switch" "$GYRE" launch --hosts "$TMP/far.txt" --ssh "ssh -F $TMP/ssh/config" --
         reaches far
         says "$out" '4 processes'
@@ -321,7 +331,7 @@ else
         expect 0 served_train slurm-served-$servers $servers server srun -N 1 -n $((2 + servers))
         same "$TMP/whole/$last" "$TMP/slurm-served-$servers/$last"
     done
-    strike "$TMP/slurm-lost" 100 1
+    strike_when has_steps "$TMP/slurm-lost" 100 1
     steps=1500 expect 137 served_train slurm-lost 1 async srun -N 1 -n 4 -K0 --no-kill
     struck
     there "$TMP/slurm-lost/$long"
