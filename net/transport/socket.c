@@ -345,6 +345,11 @@ GY_INT int gy_net_connect_problem(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &bytes) == 0 ? problem : errno;
 }
 
+GY_INT int gy_net_connect_wait(int fd, int64_t deadline)
+{
+    return socket_ready(fd, POLLOUT, deadline) ? gy_net_connect_problem(fd) : ETIMEDOUT;
+}
+
 /* The number of unanswered probes is the largest possible. So the system never cuts the connection;
  * whoever waits for it decides. */
 GY_INT void gy_net_socket_watch(int fd)
