@@ -17,6 +17,12 @@ says "$out" '^ranks:  *[1-9][0-9]* images/s in steps, [1-9][0-9]* over the run; 
 for rank in 0 1 2; do says "$out" "^  rank $rank  *compute [0-9.]* s, sums [0-9.]* s, waits [0-9.]* s, input [0-9.]* s"; done
 says "$out" '^links:  *[0-9.]* .B over the network: 0 to 1 [0-9.]* .B, 1 to 2 [0-9.]* .B, 2 to 0 '
 absent "$TMP/well/flight.0"
+for how in '--elastic 1:3 --shards 4' '--servers 1 --sync server'; do
+    # shellcheck disable=SC2086
+    expect 0 "$GYRE" train "$TMP/plain.net" "$TMP/data" --ranks 3 --threads 1 --epochs 1 --batch 4 \
+        --lr .02 --test-data none --overwrite --out "$TMP/ways" $how
+    for rank in 0 1 2; do absent "$TMP/ways/flight.$rank"; done
+done
 expect 0 "$GYRE" train "$TMP/plain.net" "$TMP/data" --ranks 2 --threads 1 --epochs 3 --batch 4 --lr .02 --test-data none --out "$TMP/json" --json
 json
 # 48 images in steps of 8 are 6 steps an epoch. A step has a sum for each bucket of its plan, and

@@ -59,6 +59,8 @@ mistake "net: 'bogus' is not one of list, plan, simulate and doctor" bogus
 mistake 'there is no algorithm "spiral"' plan --algorithm spiral --ranks 3
 mistake 'there is no rank 5 of 3' plan --ranks 3 --rank 5
 mistake 'the dimensions multiply to 6, not to 4 ranks' plan --dims 2x3 --ranks 4
+large=4096x4096x4096x4096x4096x4096
+mistake "net: --dims $large: at most 7 dimensions and 4096 ranks" plan --dims $large
 for dims in 4x x4 0x2 2xx2 4.2 two; do
     mistake "net: --dims takes sizes such as 4x8x8, not '$dims'" plan --dims $dims
 done

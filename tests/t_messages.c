@@ -202,6 +202,12 @@ static void ms_bad(void)
     struct gyre_job *job = NULL;
     T_CHECK(gyre_job_open(&job, &config, &error) == GYRE_E_ARG &&
             strstr(error.text, "messages is 2"));
+    struct gy_error err = { 0 };
+    if (!T_CHECK(gyre_job_open(&job, NULL, &error) == GYRE_OK))
+        return;
+    T_CHECK(gy_wire_calls()->tell(job, 1, 0, &err, sizeof err, &err) == GY_E_BUG &&
+            strstr(err.text, "a job without them"));
+    gyre_job_close(job);
 }
 
 int main(void)

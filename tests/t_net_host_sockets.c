@@ -231,6 +231,28 @@ static void sockets_shares(const char *root)
     T_CHECK(sockets_share("/no/such/folder", 0x3c, 1, 2) == 0x30);
 }
 
+/* Two nodes have every second of 1024 processors. */
+static void sockets_interleaved(void)
+{
+    char root[] = "/tmp/gyre-sockets-XXXXXX", path[64], text[4096];
+    struct gy_pin_set set = {{0}};
+    struct gy_net_affinity near;
+    if (!T_CHECK(mkdtemp(root) != NULL))
+        return;
+    for (int node = 0; node < 2; node++) {
+        size_t at = 0;
+        for (int cpu = node; cpu < 1024; cpu += 2)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%d", at > 0 ? "," : "", cpu);
+        snprintf(path, sizeof path, "node/node%d/cpulist", node);
+        sockets_put(root, path, text);
+    }
+    set.bits[1023 / 64] = UINT64_C(1) << 1023 % 64;
+    gy_net_affinity_read(root, &set, &near);
+    T_CHECK_MSG(near.node == 1, "processor 1023 is of node %d", (int)near.node);
+    snprintf(path, sizeof path, "rm -r %s", root);
+    T_CHECK(system(path) == 0);
+}
+
 /* Eight processors on two sockets of two NUMA nodes each: nodes 0, 1, 8, 9, and a node of memory
  * alone. */
 static void sockets_system(void)
@@ -309,6 +331,7 @@ int main(void)
             sockets_run(&cases[i], shared, NULL);
     sockets_order();
     sockets_system();
+    sockets_interleaved();
     sockets_topology();
     T_END("t_net_host_sockets");
 }

@@ -58,6 +58,8 @@ static void between_topology(void)
         {"dims 2x2x3", "12 ranks together"}, {"dims 4x2", "the first of dims is 4"}, {"dims 2x", "dims are sizes"}, {"rank a", "begins with dims"},
         {"rack a node0 node1\nrack b node2", "another number"}, {"rack a node0 node0\n", "in two racks"}, {"rack a node0 node1\n", "2 of the job's 4"},
         {"rack", "has a name"}, {"dims 2x4\nrack a node0 node1\nrack b node2 node3", "not both"},
+        {"dims 4096x4096x4096x4096x4096x4096", "2147483647 ranks together"},
+        {"dims 2x4x1x1x1x1x1x1x9", "the dims are more than 8 sizes"},
     };
     for (size_t i = 0; i < GY_COUNT(bad); i++)
         T_CHECK_MSG(gy_net_topology_open(&t, all, 8, bad[i][0], "bad.txt", &alloc, &err) == GY_E_FORMAT && strstr(err.text, bad[i][1]) &&

@@ -28,6 +28,7 @@ struct tm_case {
 };
 struct tm_left { /* in memory of all */
     int status, port, done;
+    int listens; /* after a failure */
     unsigned char key[GY_NET_KEY_BYTES];
     double seconds;
     char text[480];
@@ -51,6 +52,7 @@ static void tm_rank(struct tm_left *left, int rank, uid_t user)
     left[rank].status = setuid(user) != 0 ? GY_E_BUG : gy_net_rendezvous(&meeting, &config, tm_get, &err);
     left[rank].seconds = (double)(gy_clock_ns() - began) * 1e-9;
     left[rank].port = config.place.port;
+    left[rank].listens = left[rank].status != GY_OK && config.listener >= 0;
     memcpy(left[rank].key, config.key, sizeof config.key);
     memcpy(left[rank].text, err.text, sizeof err.text);
     __atomic_store_n(&left[rank].done, 1, __ATOMIC_RELEASE);
@@ -124,6 +126,7 @@ static void tm_run(const struct tm_case *c, struct tm_left *left, const struct g
         if (!left[r].done)
             kill(pids[r], SIGKILL);
         waitpid(pids[r], NULL, 0);
+        T_CHECK_MSG(!left[r].listens, "rank %d is left with its listener: %s", r, c->words);
         if (c->what == TM_NOTHING)
             T_CHECK_MSG(left[r].status == GY_OK && left[r].port == left[0].port && memcmp(left[r].key, left[0].key, sizeof left->key) == 0,
                         "rank %d: %d %s", r, left[r].status, left[r].text);

@@ -461,6 +461,22 @@ static void par_check_hosts(struct par_left *left, struct par_left *want)
         T_SKIP(left[0].text);
 }
 
+/* A sum of many floats goes along the shards' tree, too, by the algorithm that nobody named. */
+static void par_check_hosts_many(struct par_left *left, struct par_left *want)
+{
+    struct par_case c = par_plain;
+    c.net = "input 8x8x3\nc: conv 8 3x3\nrelu\nwide: linear 40\nrelu\nfc: linear 5\nsoftmax\n";
+    c.shards = 4;
+    if (!par_good(&c, left))
+        return;
+    memcpy(want, left, sizeof *want);
+    c.hosts = "flat/";
+    c.ranks = 4;
+    const int good = par_good(&c, left);
+    for (int r = 0; r < c.ranks && good; r++)
+        T_CHECK_MSG(par_equal(&left[r], want), "rank %d of 4 hosts has other bits than one", r);
+}
+
 /* Each host writes its own trace: a rank is found in its file alone. */
 static void par_check_hosts_trace(struct par_left *left)
 {
@@ -693,6 +709,8 @@ static int par_sums_rank(void *user, struct gyre_job *job, int rank)
             right &= sum[i] == (float)(total * (round + i % 7));
     }
     right &= gyre_job_sum(job, &own, 1, &error) == GYRE_OK && own == (float)ranks;
+    right &= gyre_job_sum_test(job, -1, &done, &error) == GYRE_E_ARG && strstr(error.text, "-1");
+    right &= gyre_job_sum_wait(job, -1, &error) == GYRE_E_ARG && strstr(error.text, "-1");
     gyre_job_release(job, memory);
     return right && gyre_job_memory_shared(job, 0, &memory, &sums, &error) == GYRE_E_ARG;
 }
@@ -734,6 +752,7 @@ int main(void)
     par_check_accumulate(left, want, 5);
     par_check_mistakes(left);
     par_check_hosts(left, want);
+    par_check_hosts_many(left, want);
     par_check_wire(left, want);
     par_check_hosts_trace(left);
     par_check_unlabelled(left, want);

@@ -204,6 +204,8 @@ static const struct {
     {{ .ranks = 6, .lanes = 1, .dim_count = 2, .dims = {6, 0} }, GY_E_ARG, "dimension 1 has 0 ranks; it must have 1 to 6"},
     {{ .ranks = 6, .lanes = 1, .dim_count = 2, .dims = {7, 1} }, GY_E_ARG, "dimension 0 has 7 ranks; it must have 1 to 6"},
     {{ .ranks = 6, .lanes = 1, .dim_count = 2, .dims = {6, 1} }, GY_OK, ""},
+    {{ .ranks = 4096, .lanes = 1, .dim_count = 6, .dims = {4096, 4096, 4096, 4096, 4096, 4096} },
+     GY_E_ARG, "multiply to 2147483647, not to 4096 ranks"},
     {{ .ranks = 6, .lanes = 1, .host_count = 2, .hosts = (const int[]){6, 0} }, GY_E_ARG, "host 1 has 0 ranks; it must have at least 1"},
 };
 

@@ -82,6 +82,27 @@ static void script_by_hand(void)
     }
 }
 
+/* Two ranks double their sums in each round: contributions are beyond any number of int32_t. */
+static void script_doubles(void)
+{
+    char text[16384];
+    size_t at = (size_t)snprintf(text, sizeof text, "%s", SCRIPT_HEAD);
+    struct gy_net_schedule s;
+    struct gy_net_proof proof;
+    struct gy_error err;
+    for (int rank = 0; rank < 2; rank++)
+        for (int step = 0; step < 2 * 33; step++)
+            at += (size_t)snprintf(text + at, sizeof text - at,
+                                   "rank %d lane 0 round %d %s pieces 0 to 0 %s rank %d\n", rank,
+                                   step / 2, step % 2 ? "add" : "send", step % 2 ? "from" : "to",
+                                   1 - rank);
+    if (!T_CHECK(script_read(&s, text, at, &err) == GY_OK))
+        return;
+    T_CHECK_MSG(gy_net_verify(&s, &proof, &err) == GY_E_FORMAT &&
+                strstr(err.text, "with 2147483647 contributions"), "%s", err.text);
+    gy_net_close_schedule(&s);
+}
+
 struct script_mistake {
     const char *text, *says;
 };
@@ -126,6 +147,7 @@ int main(void)
             script_round(&rows[i], &shape);
         }
     script_by_hand();
+    script_doubles();
     for (size_t i = 0; i < GY_COUNT(script_mistakes); i++) {
         const struct script_mistake *m = &script_mistakes[i];
         T_CHECK_MSG(script_read(&s, m->text, strlen(m->text), &err) == GY_E_FORMAT && strstr(err.text, m->says),

@@ -40,7 +40,7 @@ static int network_dims(const struct network_values *v, struct gyre_collective *
         if (end == at || size < 1 || size > 4096 || (*end != 'x' && *end != 0) || (*end == 'x' && end[1] == 0))
             return cli_fail(CLI_USAGE, "net: --dims takes sizes such as 4x8x8, not '%s'", v->dims);
         c->dims[d] = (int)size;
-        product *= size;
+        product = product > 4096 ? product : product * size;
         at = *end == 'x' ? end + 1 : end;
     }
     if ((at && *at) || product > 4096)

@@ -720,13 +720,14 @@ GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error)
     struct gy_error err = { 0 };
     if (!job)
         return GYRE_OK;
-    job->over = 1;
+    struct gyre_job *const all = job->served ? gy_served_all(job) : job; /* of all ranks */
+    all->over = 1;
     job->peers->note(job, GY_DOES_END, 0, 0);
-    const int status = gy_net_comm_end(job->world, &err);
-    if (job->elastic) /* what was trained is saved: gyre_train */
+    const int status = gy_net_comm_end(all->world, &err);
+    gy_recorder_ended(all, status, &err);
+    if (status == GY_OK || job->elastic) /* what was trained is saved: gyre_train */
         return GYRE_OK;
-    gy_recorder_ended(job, status, &err);
-    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    return gy_error_out(error, &err);
 }
 
 GYRE_API void gyre_job_close(struct gyre_job *job)

@@ -68,9 +68,20 @@ GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
+static int job_ticket(int64_t ticket, const char *call, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    if (ticket >= 0)
+        return GYRE_OK;
+    GY_FAIL(&err, GY_E_ARG, "%s: ticket is %" PRId64 "; gyre_job_sum_start gives none below 0",
+            call, ticket);
+    return gy_error_out(error, &err);
+}
+
 GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, struct gyre_error *error)
 {
     GY_TRY(gy_given(done, "gyre_job_sum_test: done", error));
+    GY_TRY(job_ticket(ticket, "gyre_job_sum_test", error));
     struct gy_error err = { 0 };
     const int status = gyre_job_ranks(job) == 1 ? 1 : job->peers->test(job, ticket, &err);
     if (status < 0)
@@ -81,6 +92,7 @@ GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, 
 
 GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre_error *error)
 {
+    GY_TRY(job_ticket(ticket, "gyre_job_sum_wait", error));
     struct gy_error err = { 0 };
     if (gyre_job_ranks(job) == 1)
         return GYRE_OK;

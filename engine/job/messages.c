@@ -70,7 +70,8 @@ GY_INT void gy_job_forget(struct gyre_job *job, int peer)
 {
     struct gy_net_end end;
     gy_job_way(job, peer, &end);
-    end.transport->cancel(end.self, peer);
+    if (end.transport)
+        end.transport->cancel(end.self, peer);
 }
 
 static int messages_move(const struct gy_net_end *end, struct gy_error *err)

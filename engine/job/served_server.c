@@ -64,14 +64,22 @@ static int server_fail(const struct gy_server_run *run, int status, struct gy_er
     return status;
 }
 
+/* Is what was posted before done with its buffer? A transport may end it later than its receiver.
+ * 1: yes; 0: it goes to one that is lost. */
+static int server_settled(const struct gy_server_run *run, struct gy_net_request *r,
+                          struct gy_error *err)
+{
+    if (r->buffer && r->state == GY_NET_PENDING)
+        GY_TRY(gy_served_await(run->s, r, err));
+    return !r->buffer || r->state != GY_NET_PENDING;
+}
+
 static int server_post(const struct gy_server_run *run, struct gy_net_request *r, int sends,
                        int worker, uint32_t tag, void *buffer, size_t bytes, struct gy_error *err)
 {
-    /* a transport may end it later than its receiver */
-    if (r->buffer && r->state == GY_NET_PENDING)
-        GY_TRY(gy_served_await(run->s, r, err));
-    if (r->buffer && r->state == GY_NET_PENDING) /* to one that is lost */
-        return GY_OK;
+    const int settled = server_settled(run, r, err);
+    if (settled < 1)
+        return settled;
     *r = (struct gy_net_request){ .sends = sends, .peer = run->s->rank_of[worker], .tag = tag,
                                   .buffer = buffer, .bytes = bytes };
     return gy_served_post(run->s, r, err);
@@ -318,6 +326,9 @@ static int server_sum_begin(struct gy_server_run *run, int worker, struct gy_err
     if (count < 1 || count > INT32_MAX || talk->count != 0)
         return GY_FAIL(err, GY_E_MISMATCH, "a sum of %" PRId64 " floats of worker %d", count,
                        worker);
+    const int settled = server_settled(run, &talk->sums_out, err);
+    if (settled < 1)
+        return settled;
     if (count > talk->room) {
         gy_alloc_free(&s->alloc, talk->sum, (size_t)talk->room * sizeof *talk->sum);
         talk->room = 0;
@@ -412,6 +423,9 @@ static int server_give_all(struct gy_server_run *run, int worker, struct gy_erro
     const unsigned regions = (unsigned)talk->fetches;
     const size_t head = (size_t)run->count * sizeof(struct gy_server_frame);
     const size_t bytes = head + server_put_regions(run, regions, NULL);
+    const int settled = server_settled(run, &talk->all_out, err);
+    if (settled < 1)
+        return settled;
     if (!talk->last)
         GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_FETCH, worker, 0, err));
     for (int i = 0; i < run->count && talk->joins; i++)

@@ -86,7 +86,6 @@ static int wire_fill(struct gy_wire *wire, const struct gy_wire_message *message
         l->room = gy_alloc_take(&wire->job->alloc, (size_t)l->is.places, wire_stride(l));
         if (!l->request || !l->room) {
             wire->count = i + 1;
-            l->is.places = l->request && l->room ? l->is.places : 0;
             return GY_NOMEM(err, "places for messages",
                             (size_t)messages[i].places * messages[i].bytes);
         }

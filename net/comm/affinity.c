@@ -7,10 +7,11 @@
 #include "engine/base/text.h"
 
 #define AFFINITY_NODES 256 /* numbers of NUMA nodes may have gaps */
+#define AFFINITY_LIST (5 * GY_PIN_PROCESSORS) /* bytes: each number by itself */
 
 static int32_t affinity_node(const char *root, const struct gy_pin_set *allowed)
 {
-    char path[512], list[1024];
+    char path[512], list[AFFINITY_LIST];
     int32_t found = -1;
     for (int n = 0; n < AFFINITY_NODES; n++) {
         snprintf(path, sizeof path, "%.400s/node/node%d/cpulist", root, n);
@@ -71,7 +72,7 @@ static struct gy_pin_set affinity_one(int cpu)
 /* Returns how many; the core is that of its first allowed processor. */
 static int affinity_list(const char *root, const struct gy_pin_set *allowed, struct affinity_cpu *list)
 {
-    char path[512], line[1024];
+    char path[512], line[AFFINITY_LIST];
     int count = 0;
     for (int cpu = 0; cpu < GY_PIN_PROCESSORS; cpu++) {
         if (!gy_pin_has(allowed, cpu))

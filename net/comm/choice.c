@@ -72,7 +72,7 @@ GY_INT const char *gy_net_choice_rule(const struct gy_net_topology *t, const str
 {
     if (!many)
         return "doubling:1";
-    if (t->dim_count == 1 && (t->hosts & (t->hosts - 1)) == 0)
+    if (t->dim_count <= 1 && (t->hosts & (t->hosts - 1)) == 0)
         return transport->lanes == 1 ? "halving:1" : "halving:2";
     return t->dim_count > 1 ? "multihalving:2" : "ring:2";
 }

@@ -170,7 +170,7 @@ static int failure_spares(struct gy_net_failure *g, int rank, const char *text)
     g->peers[rank - 1].through = 1;
     gy_net_boot_drop(g->boot, rank);
     gy_text_copy(m.text, sizeof m.text, text);
-    m.entered = *g->entered;
+    m.entered = failure_entered(g);
     for (int i = 0; i < g->count; i++)
         if (g->peers[i].state == FAILURE_HERE && gy_net_boot_socket(g->boot, g->peers[i].rank) >= 0)
             gy_net_boot_send(g->boot, g->peers[i].rank, &m, sizeof m,

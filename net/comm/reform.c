@@ -9,7 +9,6 @@
  *     leader  the verdict
  *
  * Cards and verdicts carry a code made with a key of their connection. */
-#include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -164,9 +163,7 @@ static enum reform_answer reform_connect(const struct gy_net_endpoint *to, int *
 {
     if (gy_net_connect_begin(to, fd) != 0)
         return errno == ECONNREFUSED ? REFORM_GONE : REFORM_SILENT;
-    struct pollfd p = { .fd = *fd, .events = POLLOUT };
-    const int ready = poll(&p, 1, REFORM_CONNECT_NS / 1000000);
-    const int problem = ready > 0 ? gy_net_connect_problem(*fd) : ETIMEDOUT;
+    const int problem = gy_net_connect_wait(*fd, gy_clock_ns() + REFORM_CONNECT_NS);
     if (problem == 0)
         return REFORM_LET_IN;
     close(*fd);

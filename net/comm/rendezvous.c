@@ -188,6 +188,10 @@ static int rendezvous_on_host(struct gy_net_rendezvous *meeting, struct gy_net_b
     const int status = config->place.rank == 0 ? rendezvous_leave(meeting, config, err) : rendezvous_find(meeting, config, err);
     if (config->place.rank > 0 || status != GY_OK)
         meeting->name[0] = 0;
+    if (status != GY_OK && config->listener >= 0) {
+        close(config->listener);
+        config->listener = -1;
+    }
     return status;
 }
 
@@ -245,8 +249,10 @@ GY_INT int gy_net_rendezvous(struct gy_net_rendezvous *meeting, struct gy_net_bo
 GY_INT void gy_net_rendezvous_end(struct gy_net_rendezvous *meeting)
 {
     char path[128];
+    if (meeting->name[0] == 0)
+        return;
     snprintf(path, sizeof path, "%s/%s", meeting->folder, meeting->name);
-    if (meeting->name[0] != 0 && unlink(path) == 0)
+    if (unlink(path) == 0)
         (void)rmdir(meeting->folder); /* not empty: another job meets there */
     meeting->name[0] = 0;
 }

@@ -153,15 +153,17 @@ static int topology_dims(struct topology_text *x, struct gy_net_topology *t)
     int dims[GY_NET_DIMS], count = 0;
     int64_t product = 1, size;
     topology_word(x, word);
-    for (char *part = word; part != NULL && count < GY_NET_DIMS; count++) {
+    for (char *part = word; part != NULL; count++) {
         char *const next = strchr(part, 'x');
         if (next)
             *next = 0;
         if (gy_text_int(part, 1, GY_NET_RANKS_MOST, &size) != 0)
             return topology_bad(x, "dims are sizes with x between them, as 4x8x8");
         dims[count] = (int)size;
-        product *= size;
+        product = gy_min64(product * size, INT32_MAX);
         part = next ? next + 1 : NULL;
+        if (part && count + 1 == GY_NET_DIMS)
+            return topology_bad(x, "the dims are more than 8 sizes");
     }
     if (product != t->ranks)
         return GY_FAIL(x->err, GY_E_FORMAT, "%s:%d: the dims have %" PRId64 " ranks together; the job has %d", x->name, x->line, product, t->ranks);

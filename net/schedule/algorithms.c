@@ -49,7 +49,7 @@ static int algorithm_check(const struct gy_net_shape *shape, struct gy_error *er
     for (int d = 0; d < shape->dim_count; d++) {
         if (shape->dims[d] < 1 || shape->dims[d] > shape->ranks)
             return GY_FAIL(err, GY_E_ARG, "dimension %d has %d ranks; it must have 1 to %d", d, shape->dims[d], shape->ranks);
-        product *= shape->dims[d];
+        product = gy_min64(product * shape->dims[d], INT32_MAX);
     }
     for (int h = 0; h < shape->host_count; h++)
         if (shape->hosts[h] < 1)

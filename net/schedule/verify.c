@@ -14,7 +14,7 @@
 struct verify_node {
     uint64_t order;      /* hash of the expression */
     uint64_t leaves;     /* sum of the contributions' words */
-    int32_t count;       /* contributions */
+    int32_t count;       /* contributions, INT32_MAX at most */
     int32_t left, right; /* left <= right; a contribution: its rank twice */
     int32_t next;        /* in the table's chain */
 };
@@ -223,8 +223,10 @@ static int verify_sum(struct verify *v, int32_t a, int32_t b, int32_t *out)
         return GY_FAIL(v->err, GY_E_NOMEM, "schedule %s: more than %" PRId64 " different sums", v->s->name, v->node_room);
     const struct verify_node *l = &v->nodes[left], *r = &v->nodes[right];
     const uint64_t low = l->order < r->order ? l->order : r->order, high = l->order < r->order ? r->order : l->order;
-    v->nodes[v->node_count] = (struct verify_node){ .order = verify_mix(verify_mix(low) + high), .leaves = l->leaves + r->leaves,
-                                                   .count = l->count + r->count, .left = left, .right = right, .next = *head };
+    const int32_t count = (int32_t)gy_min64((int64_t)l->count + r->count, INT32_MAX);
+    v->nodes[v->node_count] = (struct verify_node){
+        .order = verify_mix(verify_mix(low) + high), .leaves = l->leaves + r->leaves,
+        .count = count, .left = left, .right = right, .next = *head };
     *out = *head = (int32_t)v->node_count++;
     return GY_OK;
 }

@@ -45,7 +45,7 @@ struct socket_address {
 };
 
 #ifndef GY_NO_NAMES
-/* Returns how many of `room` addresses were filled; 0 after a sentence. */
+/* Returns how many of `room` addresses were filled; below 0: a status. */
 static int socket_find(const char *host, int port, int listens, struct socket_address *out, int room, struct gy_error *err)
 {
     const struct addrinfo want = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0) };
@@ -54,10 +54,9 @@ static int socket_find(const char *host, int port, int listens, struct socket_ad
     int count = 0;
     snprintf(service, sizeof service, "%d", port);
     const int status = getaddrinfo(host, service, &want, &found);
-    if (status != 0) {
-        (void)GY_FAIL(err, GY_E_ARG, "the host \"%s\" is not known: %s", host, gai_strerror(status));
-        return 0;
-    }
+    if (status != 0)
+        return GY_FAIL(err, GY_E_ARG, "the host \"%s\" is not known: %s", host,
+                       gai_strerror(status));
     for (const struct addrinfo *a = found; a != NULL && count < room; a = a->ai_next, count++) {
         memcpy(&out[count].at, a->ai_addr, a->ai_addrlen);
         out[count].bytes = a->ai_addrlen;
@@ -71,10 +70,9 @@ static int socket_find(const char *host, int port, int listens, struct socket_ad
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
     (void)listens, (void)room;
-    if (inet_pton(AF_INET, host, &at.sin_addr) != 1) {
-        (void)GY_FAIL(err, GY_E_UNSUPPORTED, "\"%s\" is no address in numbers; this build knows no names of hosts", host);
-        return 0;
-    }
+    if (inet_pton(AF_INET, host, &at.sin_addr) != 1)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "\"%s\" is no address in numbers; this build knows "
+                       "no names of hosts", host);
     memcpy(&out->at, &at, sizeof at);
     out->bytes = sizeof at;
     return 1;
@@ -90,8 +88,9 @@ static int socket_port(int fd)
 GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct gy_error *err)
 {
     struct socket_address found;
-    if (socket_find(host ? host : "127.0.0.1", port, 1, &found, 1, err) == 0)
-        return GY_E_ARG;
+    const int count = socket_find(host ? host : "127.0.0.1", port, 1, &found, 1, err);
+    if (count < 0)
+        return count;
     const int one = 1, s = socket(found.at.ss_family, SOCK_STREAM, 0);
     int good = s >= 0 && socket_set_up(s) && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0;
     good = good && bind(s, (const struct sockaddr *)(const void *)&found.at, found.bytes) == 0 && listen(s, SOCKET_BACKLOG) == 0;
@@ -127,8 +126,8 @@ GY_INT int gy_net_connect(const char *host, int port, int64_t deadline, int *fd,
     struct socket_address found[8];
     const int count = socket_find(host, port, 0, found, 8, err);
     int s = -1;
-    if (count == 0)
-        return GY_E_ARG;
+    if (count < 0)
+        return count;
     for (;;) {
         for (int k = 0; k < count && s < 0; k++)
             s = socket_try(&found[k], deadline);
@@ -343,6 +342,11 @@ GY_INT int gy_net_connect_problem(int fd)
     int problem = 0;
     socklen_t bytes = sizeof problem;
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &bytes) == 0 ? problem : errno;
+}
+
+GY_INT int gy_net_connect_wait(int fd, int64_t deadline)
+{
+    return socket_ready(fd, POLLOUT, deadline) ? gy_net_connect_problem(fd) : ETIMEDOUT;
 }
 
 /* The number of unanswered probes is the largest possible. So the system never cuts the connection;

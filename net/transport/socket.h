@@ -41,6 +41,8 @@ GY_INT int gy_net_listen_at(const struct gy_net_endpoint *at, int *fd, struct gy
 GY_INT int gy_net_accept_now(int listener, int *fd);
 /* Connects without waiting: 0 when it is under way; < 0: refused at once, or no socket. */
 GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd);
+/* Waits until it is connected: 0; ETIMEDOUT, or what the problem is. */
+GY_INT int gy_net_connect_wait(int fd, int64_t deadline);
 GY_INT int gy_net_connect_problem(int fd); /* 0: connected or under way; else errno's number */
 /* Has the system ask the other end of a silent connection once a second whether it can be reached
  * (TCP keepalive), whatever its process does. */

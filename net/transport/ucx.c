@@ -40,7 +40,6 @@ struct ucx_peer {
     struct gy_net_ucx *ucx;
     void *ep;
     int failed; /* 1: its endpoint broke; 2: and was closed */
-    int status; /* UCX's */
 };
 struct ucx_address {
     unsigned char bytes[GY_NET_UCX_ADDRESS - sizeof(struct gy_net_ports) - sizeof(uint32_t)];
@@ -174,8 +173,7 @@ static void ucx_on_receive(void *handle, ucx_status status, const struct ucx_tag
 static void ucx_on_error(void *arg, void *ep, ucx_status status)
 {
     struct ucx_peer *peer = arg;
-    (void)ep;
-    peer->status = status;
+    (void)ep, (void)status;
     peer->ucx->failed += peer->failed == 0;
     peer->failed = peer->failed == 0 ? 1 : peer->failed;
 }
