@@ -185,6 +185,16 @@ says "$out" '^epochs: 3'
 expect 0 "$GYRE" info "$TMP/run" --json
 json
 expect 0 "$GYRE" export "$TMP/run" "$TMP/weights.safetensors"
+# a pipe or a device is written and stays what it is: no file is put in its place
+mkfifo "$TMP/pipe"
+cat "$TMP/pipe" >"$TMP/piped" &
+expect 0 "$GYRE" export "$TMP/run" "$TMP/pipe"
+if [ -p "$TMP/pipe" ]; then wait $!; else bad 'a file stands in the place of a pipe'; kill $!; fi
+same "$TMP/weights.safetensors" "$TMP/piped"
+if mknod "$TMP/null" c 1 3 2>/dev/null; then
+    expect 0 "$GYRE" export "$TMP/run" "$TMP/null"
+    if [ -c "$TMP/null" ]; then ok; else bad 'a file stands in the place of a device'; fi
+fi
 "$GYRE" zoo mlp --size 16 --channels 3 --classes 3 >"$TMP/mlp.net"
 expect 0 "$GYRE" import "$TMP/weights.safetensors" --net "$TMP/mlp.net" --out "$TMP/imported.safetensors" --data "$TMP/data"
 # a larger net: its last layer has no place

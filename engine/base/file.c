@@ -40,9 +40,13 @@ static int file_out_fail(struct gy_outfile *out, struct gy_error *err)
     return file_out_status(out, err);
 }
 
-/* A new file "target.part", process, three digits. Names that other writers have are skipped. */
+/* A new file "target.part", process, three digits. Names that other writers have are skipped. A
+ * device or a pipe is written itself: a rename would put a file in its place. */
 static int file_make_temp(struct gy_outfile *out)
 {
+    struct stat info;
+    if (stat(out->path, &info) == 0 && !S_ISREG(info.st_mode))
+        return open(out->path, O_WRONLY | O_CLOEXEC);
     for (int turn = 0; turn < 1000; turn++) {
         const int length = snprintf(out->temp, sizeof out->temp, "%s.part%ld%03d", out->path, (long)getpid(), turn);
         if (length < 0 || (size_t)length >= sizeof out->temp) {
@@ -179,17 +183,17 @@ GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err)
 {
     if (!out->open)
         return file_out_open(out, err);
-    if (out->status == GY_OK && file_out_flush(out) == GY_OK && gy_file_sync(out->fd) != 0)
+    if (out->status == GY_OK && file_out_flush(out) == GY_OK && out->temp[0] && gy_file_sync(out->fd) != 0)
         file_out_fail(out, NULL);
     const int closed = close(out->fd);
     out->open = 0;
-    if (out->status == GY_OK && ((closed != 0 && errno != EINTR) || rename(out->temp, out->path) != 0))
+    if (out->status == GY_OK && ((closed != 0 && errno != EINTR) || (out->temp[0] && rename(out->temp, out->path) != 0)))
         file_out_fail(out, NULL);
     if (out->status != GY_OK) {
         remove(out->temp);
         return file_out_status(out, err);
     }
-    return file_sync_folder(out->path, err);
+    return out->temp[0] ? file_sync_folder(out->path, err) : GY_OK;
 }
 
 /* ---- reading ---- */
