@@ -22,6 +22,7 @@
 
 #define PP_RANKS 8
 #define PP_STEPS 3
+#define PP_CALLS 24 /* at most so many have a spoiled batch */
 
 struct pp_case {
     struct random_net net;
@@ -29,6 +30,7 @@ struct pp_case {
     int stages, micros, copies, sharded; /* micros: of a copy */
     int schedule, dtype, optimizer, threads, ema;
     int short_of; /* samples that a batch has less than the net's, where it may */
+    int spoiled;  /* bit of each call whose batch nothing can be learnt from: it is dropped */
 };
 struct pp_left {
     int status;
@@ -72,6 +74,21 @@ static void pp_fill(const struct pp_case *c, const struct gyre_shape *s, int64_t
     }
 }
 
+/* One process refuses a spoiled batch at once, stages with the last one of an update. */
+static int pp_step(const struct pp_case *c, struct gyre_net *net, int call,
+                   const struct gyre_batch *batch, float *x, int32_t *label, struct gyre_result *r)
+{
+    for (int i = 0; i < batch->count && c->spoiled >> call & 1 && call % 2 == 0; i++)
+        label[i] = -1;
+    if (c->spoiled >> call & 1 && call % 2 == 1)
+        x[0] = NAN;
+    const int status = gyre_step(net, batch, r);
+    const int drops = c->spoiled && (status == GYRE_E_NONFINITE || status == GYRE_E_ARG);
+    if (drops)
+        r->loss = r->labelled = 0;
+    return drops && call < PP_CALLS ? GYRE_OK : status;
+}
+
 /* part of parts: which of the samples of an update this process has. */
 static int pp_train(const struct pp_case *c, struct gyre_net *net, int part, int parts,
                     struct pp_left *left)
@@ -85,15 +102,12 @@ static int pp_train(const struct pp_case *c, struct gyre_net *net, int part, int
     struct gyre_batch batch = { .x = x, .label = label, .count = mine };
     struct gyre_result r = { 0 };
     int status = x && label ? GYRE_OK : GYRE_E_NOMEM;
-    for (int step = 0; step < PP_STEPS && status == GYRE_OK; step++) {
-        double loss = 0;
-        for (int k = 0; k < calls && status == GYRE_OK; k++) {
-            pp_fill(c, &s, ((int64_t)(step * calls + k) * parts + part) * mine, mine, x, label);
-            batch.count = mine - (k + 1 == calls ? c->short_of : 0);
-            status = gyre_step(net, &batch, &r);
-            loss += r.loss * r.labelled;
-        }
-        left->loss[step] = c->sharded ? r.loss : loss;
+    for (int call = 0; r.step < PP_STEPS && status == GYRE_OK; call++) {
+        double *const loss = &left->loss[r.step];
+        pp_fill(c, &s, ((int64_t)call * parts + part) * mine, mine, x, label);
+        batch.count = mine - (call % calls + 1 == calls ? c->short_of : 0);
+        status = pp_step(c, net, call, &batch, x, label, &r);
+        *loss = c->sharded ? r.loss : *loss + r.loss * r.labelled;
     }
     batch.count = s.batch;
     pp_fill(c, &s, 1 << 20, s.batch, x, label);
@@ -225,6 +239,7 @@ static void pp_draw(struct pp_case *c, uint64_t seed)
     c->threads = 1 + random_below(&d, 3);
     c->ema = random_percent(&d, 25);
     c->short_of = !c->sharded && c->net.batch > 1 && random_percent(&d, 30);
+    c->spoiled = !c->sharded && random_percent(&d, 50) ? random_below(&d, 1 << 2 * c->micros) : 0;
 }
 
 static void pp_check(const struct pp_case *c)

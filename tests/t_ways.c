@@ -517,8 +517,8 @@ static void way_judge_scores(const struct opt_case *c, const struct way *w, int 
         opt_says(v, call, rank, "gyre_get_scores", "a stage gives what it has not");
 }
 
-/* An update that fails amid its batches: one process goes on with the next batch, stages with the
- * next update. */
+/* An update that fails amid its batches: one process says so at the bad batch, stages with the last
+ * one. t_pipeline compares what they learn. */
 static int way_may_differ(const struct opt_case *c, const struct way *w)
 {
     for (int call = 0; call < WAYS_CALLS && c->config.accumulate > 1; call++)
