@@ -30,6 +30,7 @@ struct pp_case {
     int stages, micros, copies, sharded; /* micros: of a copy */
     int schedule, dtype, optimizer, threads, ema;
     int short_of; /* samples that a batch has less than the net's, where it may */
+    int huge;     /* inputs overflow: the batch is looked into */
     int spoiled;  /* bit of each call whose batch nothing can be learnt from: it is dropped */
 };
 struct pp_left {
@@ -82,7 +83,11 @@ static int pp_step(const struct pp_case *c, struct gyre_net *net, int call,
         label[i] = -1;
     if (c->spoiled >> call & 1 && call % 2 == 1)
         x[0] = NAN;
-    const int status = gyre_step(net, batch, r);
+    for (int i = 0; i < 16 * batch->count && c->huge; i++)
+        x[i] = 3e38f;
+    int status = gyre_step(net, batch, r);
+    if (c->huge)
+        status = gyre_find_nonfinite(net, batch, NULL, NULL);
     const int drops = c->spoiled && (status == GYRE_E_NONFINITE || status == GYRE_E_ARG);
     if (drops)
         r->loss = r->labelled = 0;
@@ -277,6 +282,29 @@ static void pp_check(const struct pp_case *c)
     unlink(all);
 }
 
+static void pp_small(struct pp_case *c)
+{
+    c->threads = c->net.batch = 2;
+    snprintf(c->net.text, sizeof c->net.text, "input 4x4x1\nconv 3 3x3\nconv 3 3x3\n"
+             "linear 5\nsoftmax\n");
+    memset(pp_left, 0, (PP_RANKS + 1) * sizeof *pp_left);
+    pp_ranks(c, "/dev/null");
+}
+
+/* A convolution overflows. The stage behind it has weights of its own alone, which are finite. */
+static void pp_overflow(void)
+{
+    struct pp_case *const c = calloc(1, sizeof *c);
+    if (!c)
+        return;
+    *c = (struct pp_case){ .stages = 2, .copies = 1, .micros = 1, .huge = 1 };
+    pp_small(c);
+    for (int r = 0; r < 2; r++)
+        T_CHECK_MSG(pp_left[r].status == (r == 0 ? GYRE_E_NONFINITE : GYRE_E_STATE),
+                    "rank %d: %d, %s", r, pp_left[r].status, pp_left[r].text);
+    free(c);
+}
+
 /* What a stage must not lose is in some of them. */
 static void pp_random(uint64_t first, int count)
 {
@@ -435,6 +463,7 @@ int main(int argc, char **argv)
     pp_schedules();
     pp_mutants();
     pp_simulations();
+    pp_overflow();
     pp_random(argc > 1 ? strtoull(argv[1], NULL, 10) : 300, argc > 2 ? atoi(argv[2]) : 16);
     rmdir(pp_folder);
     T_END("t_pipeline");

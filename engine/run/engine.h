@@ -129,7 +129,6 @@ struct gyre_net {
     size_t shared_bytes;
     int failed;                     /* by the device or a rank: only close is allowed */
     int torn; /* reading ended amid what was to be written into the net: enum gy_torn */
-    int64_t refused;                /* unused */
     struct gy_note notes[GY_NOTE_KEYS];
     int note_count;
     char note_text[GY_NOTE_BYTES];
