@@ -30,6 +30,7 @@ struct pp_case {
     int stages, micros, copies, sharded; /* micros: of a copy */
     int schedule, dtype, optimizer, threads, ema;
     int short_of; /* samples that a batch has less than the net's, where it may */
+    int shards;   /* 0: as the above say */
     int huge;     /* inputs overflow: the batch is looked into */
     int spoiled;  /* bit of each call whose batch nothing can be learnt from: it is dropped */
 };
@@ -55,7 +56,7 @@ static struct gyre_config pp_config(const struct pp_case *c, int pipelined)
     config.optimizer.kind = c->optimizer;
     config.optimizer.ema = c->ema ? 0.9f : 0;
     config.schedule.rate = 0.01f;
-    config.shards = c->sharded ? c->micros * c->copies : 0;
+    config.shards = c->shards ? c->shards : c->sharded ? c->micros * c->copies : 0;
     config.accumulate = c->sharded ? 1 : c->micros;
     config.pipeline = pipelined ? c->stages : 0;
     config.stage_schedule = c->schedule;
@@ -305,6 +306,23 @@ static void pp_overflow(void)
     free(c);
 }
 
+/* Shards that copies cannot have as branches of one process's tree. */
+static void pp_undealt(void)
+{
+    static const int shards[] = { 1, 3, 6 };
+    struct pp_case *const c = calloc(1, sizeof *c);
+    for (size_t i = 0; i < GY_COUNT(shards) && c; i++) {
+        *c = (struct pp_case){ .stages = 2, .copies = 2, .sharded = 1, .shards = shards[i] };
+        c->micros = shards[i] < 2 ? 1 : shards[i] / 2;
+        pp_small(c);
+        for (int r = 0; r < 4; r++)
+            T_CHECK_MSG(pp_left[r].status == GYRE_E_ARG && strstr(pp_left[r].text, "dealt"),
+                        "%d shards, rank %d: %d, %s", shards[i], r, pp_left[r].status,
+                        pp_left[r].text);
+    }
+    free(c);
+}
+
 /* What a stage must not lose is in some of them. */
 static void pp_random(uint64_t first, int count)
 {
@@ -464,6 +482,7 @@ int main(int argc, char **argv)
     pp_mutants();
     pp_simulations();
     pp_overflow();
+    pp_undealt();
     pp_random(argc > 1 ? strtoull(argv[1], NULL, 10) : 300, argc > 2 ? atoi(argv[2]) : 16);
     rmdir(pp_folder);
     T_END("t_pipeline");

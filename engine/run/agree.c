@@ -6,17 +6,13 @@
 #include "engine/run/pipeline_stage.h"
 #include "engine/run/split_ranks.h"
 
-/* A pipeline deals its shards to copies of the net. Its job is one of ranks that all train. */
+/* A pipeline's job is one of ranks that all train. */
 static int agree_pipe(struct gyre_net *net)
 {
-    const struct gy_parallel *p = &net->parallel;
     const struct gyre_job *const job = net->config.job;
     if (job->elastic || job->peers->served)
         return GY_FAIL(&net->error, GY_E_ARG, "pipeline: its job cannot %s",
                        job->elastic ? "outlive its ranks (elastic)" : "have servers");
-    if (p->sharded && p->ranks > 1 && (p->shards % p->ranks != 0 || (p->mine & (p->mine - 1)) != 0))
-        return GY_FAIL(&net->error, GY_E_ARG, "%d shards cannot be dealt to %d copies of the net: "
-                       "each must have 1, 2, 4, 8 ... of them", p->shards, p->ranks);
     return GY_OK;
 }
 
