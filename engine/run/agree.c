@@ -60,6 +60,7 @@ static int agree_all(struct gyre_net *net)
         { "accumulate", (uint64_t)c->accumulate },
         { "shards", (uint64_t)c->shards },
         { "sync_bn", (uint64_t)c->sync_bn },
+        { "loss_scale", agree_hash(&c->loss_scale, sizeof c->loss_scale) },
         { "bucket_bytes", (uint64_t)c->bucket_bytes },
         { "optimizer", agree_hash(&c->optimizer, sizeof c->optimizer) },
         { "schedule",
