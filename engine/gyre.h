@@ -283,8 +283,8 @@ GYRE_API int gyre_save(struct gyre_net *net, const char *path);
 /* Continues a checkpoint of the same net exactly: weights, optimiser, counters. Anything missing or
  * not finite, other layers, and an input, mean or std that is not the file's are GYRE_E_MISMATCH.
  * With GYRE_INFER a dropout's rate and a loss's smoothing may be others. An error leaves the net as
- * it was. One does not: the file was right and cannot be read again. Then calls that compute, save
- * or export are GYRE_E_STATE until gyre_load succeeds. */
+ * it was. One does not: the file was right and cannot be read again. Then calls that compute, save,
+ * export, get or set tensors are GYRE_E_STATE until gyre_load succeeds. */
 GYRE_API int gyre_load(struct gyre_net *net, const char *path);
 /* Weights alone, without optimiser state: for PyTorch. */
 GYRE_API int gyre_export(struct gyre_net *net, const char *path);
