@@ -52,22 +52,6 @@ GY_INT int gy_file_sync(int fd); /* as fsync */
 /* strerror of it, with the limit of a file too large for this process. Returns text. */
 GY_INT const char *gy_file_reason(int reason, char text[160]);
 
-/* A lock file, by which one process alone writes a folder or a file. Its text says whose it is. The
- * system releases it when the process ends, however it ends; over NFS as far as locks work there.
- * It does not keep apart threads of one process. */
-struct gy_lock {
-    int open, fd;
-    char path[4096];
-};
-/* path: of the lock file; what: it stands for, in the sentence. GY_E_STATE when another process
- * holds it. A file system without locks holds nobody back. */
-GY_INT int gy_lock_take(struct gy_lock *lock, const char *path, const char *what, struct gy_error *err);
-/* path.lock, for a file that is written */
-GY_INT int gy_lock_beside(struct gy_lock *lock, const char *path, struct gy_error *err);
-/* Until it is dropped, no other run may write into the folder. */
-GY_INT int gy_run_folder_lock(struct gy_lock *lock, const char *folder, struct gy_error *err);
-GY_INT void gy_lock_drop(struct gy_lock *lock); /* safe on a zeroed struct */
-
 /* Whole file or pipe, through the hook, at most limit bytes; one more byte, a NUL, follows. Freed
  * with gy_alloc_free(alloc, *data, *bytes + 1). */
 GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t limit, char **data, size_t *bytes,
