@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/gyre.h"
+#include "tests/comma.h"
 #include "tests/t.h"
 
 static char ckpt_path[] = "/tmp/gyre_t_ckpt_XXXXXX";
@@ -333,6 +334,34 @@ static void ckpt_test_names(void)
     }
 }
 
+/* ---- locales ---- */
+
+/* Half a batch waits for its update: the file says 0.5, whatever the program's locale. */
+static void ckpt_test_comma(void)
+{
+    static const float x[2 * 48] = { 1, -2, 3 };
+    static const int32_t label[2] = { 1, 4 };
+    const struct gyre_batch half = { .x = x, .label = label, .count = 1 };
+    struct gyre_config config = ckpt_config(ckpt_labels), told;
+    struct gyre_error error = { 0 };
+    char text[512];
+    config.accumulate = 2;
+    config.mean[0] = 0.25f;
+    if (!test_comma()) {
+        T_SKIP("no locale with a decimal comma is installed, and localedef makes none");
+        return;
+    }
+    struct gyre_net *net = ckpt_open(&config);
+    T_CHECK(gyre_step(net, &half, NULL) == GYRE_OK && gyre_save(net, ckpt_path) == GYRE_OK);
+    gyre_close(net);
+    T_CHECK_MSG(ckpt_read(&config, text) == GYRE_OK, "%s", text);
+    gyre_config_default(&told);
+    T_CHECK(gyre_read_input(ckpt_path, &told, &error) == GYRE_OK &&
+            memcmp(told.mean, config.mean, sizeof told.mean) == 0);
+    setlocale(LC_ALL, "C");
+    T_CHECK_MSG(ckpt_read(&config, text) == GYRE_OK, "%s", text);
+}
+
 int main(void)
 {
     const int fd = mkstemp(ckpt_path);
@@ -345,6 +374,7 @@ int main(void)
     ckpt_test_memory();
     ckpt_test_import();
     ckpt_test_names();
+    ckpt_test_comma();
     remove(ckpt_path);
     T_END("t_ckpt");
 }

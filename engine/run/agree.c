@@ -42,7 +42,7 @@ static int agree_all(struct gyre_net *net)
     const struct gyre_config *c = &net->config;
     const struct gyre_schedule *s = &c->schedule;
     char schedule[400];
-    snprintf(schedule, sizeof schedule, "%d %a %" PRId64 " %a %" PRId64 " %a %a %a", s->kind,
+    gy_text_print(schedule, sizeof schedule, "%d %a %" PRId64 " %a %" PRId64 " %a %a %a", s->kind,
              (double)s->rate, s->warmup, (double)s->warmup_from, s->steps, (double)s->final_rate,
              (double)s->power, (double)s->gamma);
     const struct {

@@ -97,7 +97,7 @@ static int ckpt_meta_scale(struct gyre_net *net, struct gy_st_writer *w)
 static int ckpt_meta_weight(struct gyre_net *net, struct gy_st_writer *w)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.17g", net->weight);
+    gy_text_print(text, sizeof text, "%.17g", net->weight);
     return net->pending ? gy_st_add_meta(w, "gyre.weight", text, &net->error) : GY_OK;
 }
 
