@@ -159,7 +159,7 @@ static int tuned_read_row(struct tuned_reader *r, char *line)
     row.code = tuned_codes[pass];
     row.dtype = tuned_index(word[1], tuned_types, (int)GY_COUNT(tuned_types));
     if (row.dtype < 0)
-        return tuned_wrong(r, "the type is f32 or bf16", word[1]);
+        return tuned_wrong(r, "the type is f32, bf16 or f16", word[1]);
     row.variant = word[2];
     char *const plus = strchr(word[2], '+');
     row.stats = plus != NULL;
