@@ -489,6 +489,8 @@ static void way_judge_step(const struct opt_case *c, const struct way *w, int ra
     if (all->asked != GYRE_OK && (!all->text[0] || all->asked == GYRE_E_NONFINITE) &&
         all->asked != one->asked)
         opt_says(v, call, rank, "what is asked for between", all->text);
+    if (w->stages && all->evaluated && c->between == OPT_BETWEEN_NONE && all->asked == GYRE_OK)
+        opt_says(v, call, rank, "gyre_predict", "a stage gives scores, which it has not");
 }
 
 /* Scores are those of one process, of the samples that this rank has; or they are refused. */
