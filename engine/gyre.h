@@ -232,7 +232,8 @@ struct gyre_result {
 
 /* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss, or
  * a score of a sample without a label, is not finite and nothing was updated; gyre_find_nonfinite
- * says where. GYRE_E_ARG also when no sample, of any rank, has a label. result may be NULL. */
+ * says where. GYRE_E_ARG also when no sample, of any rank, has a label. result may be NULL. Stages
+ * of a pipeline say so in the last call of an update: the bad batches are dropped, others wait. */
 GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 /* Forward with running statistics (averaged weights with ema), no dropout, no label smoothing. */
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);

@@ -167,10 +167,12 @@ static int file_sync_folder(const char *path, struct gy_error *err)
     const char *slash = strrchr(path, '/');
     const size_t bytes = slash ? (size_t)(slash - path) : 0;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(bytes ? bytes : 1) : 1, slash ? path : ".");
+    static const char what[] = "its new file is in place, but not synced";
     const int fd = open(folder, O_RDONLY | O_CLOEXEC);
     if (fd < 0) /* a folder may allow writing but not reading: then it cannot be synced */
-        return errno == EACCES ? GY_OK : file_fail(err, folder, "cannot be opened");
-    const int status = gy_file_sync(fd) != 0 && errno != EINVAL ? file_fail(err, folder, "syncing failed") : GY_OK;
+        return errno == EACCES ? GY_OK : file_fail(err, folder, what);
+    const int failed = gy_file_sync(fd) != 0 && errno != EINVAL;
+    const int status = failed ? file_fail(err, folder, what) : GY_OK;
     close(fd);
     return status;
 }

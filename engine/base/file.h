@@ -25,7 +25,9 @@ GY_INT int gy_outfile_rewind(struct gy_outfile *out, struct gy_error *err);
 /* gy_file_begin_sync starts writing the file to disk and does not wait: the sync later is short. */
 #define GY_FILE_AHEAD ((size_t)1 << 20) /* bytes between two such calls */
 GY_INT void gy_file_begin_sync(int fd);
-/* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. */
+/* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. Where the
+ * folder alone cannot be synced, that is an error, too, with the new file in place: it is whole,
+ * but a machine that stops may come back with the old one, and who asked must know. */
 GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err);
 GY_INT void gy_outfile_abandon(struct gy_outfile *out); /* safe after commit or a failed open */
 
