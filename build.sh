@@ -199,7 +199,7 @@ profile_sources()
         existing "$folder"/*.c
     done | grep -vE '^engine/(plan/(stage|split)|run/(agree|share|pipeline|split))' | case $1 in
     core) grep -vE -e '^kernels/(glm_loss|cpu/sparse|cpu/cpu_ceiling|cpu/block_tries)\.c$' \
-        -e '^engine/plan/(tuning_file|op_work)\.c$' -e '^engine/run/(loss_scale|tuning|plan_print|trace_ranks)\.c$' ;;
+        -e '^engine/(base/file_lock|plan/tuning_file|plan/op_work)\.c$' -e '^engine/run/(loss_scale|tuning|plan_print|trace_ranks)\.c$' ;;
     glm) grep -vE '^kernels/cpu/(cpu_ceiling|block_tries)\.c$' ;;
     *) grep -vE '^kernels/(glm_loss|cpu/sparse)\.c$' ;;
     esac

@@ -232,7 +232,8 @@ struct gyre_result {
 
 /* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss, or
  * a score of a sample without a label, is not finite and nothing was updated; gyre_find_nonfinite
- * says where. GYRE_E_ARG also when no sample, of any rank, has a label. result may be NULL. */
+ * says where. GYRE_E_ARG also when no sample, of any rank, has a label. result may be NULL. Stages
+ * of a pipeline say so in the last call of an update: the bad batches are dropped, others wait. */
 GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 /* Forward with running statistics (averaged weights with ema), no dropout, no label smoothing. */
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
@@ -283,8 +284,8 @@ GYRE_API int gyre_save(struct gyre_net *net, const char *path);
 /* Continues a checkpoint of the same net exactly: weights, optimiser, counters. Anything missing or
  * not finite, other layers, and an input, mean or std that is not the file's are GYRE_E_MISMATCH.
  * With GYRE_INFER a dropout's rate and a loss's smoothing may be others. An error leaves the net as
- * it was. One does not: the file was right and cannot be read again. Then calls that compute, save
- * or export are GYRE_E_STATE until gyre_load succeeds. */
+ * it was. One does not: the file was right and cannot be read again. Then calls that compute, save,
+ * export, get or set tensors are GYRE_E_STATE until gyre_load succeeds. */
 GYRE_API int gyre_load(struct gyre_net *net, const char *path);
 /* Weights alone, without optimiser state: for PyTorch. */
 GYRE_API int gyre_export(struct gyre_net *net, const char *path);

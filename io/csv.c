@@ -123,7 +123,7 @@ GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt,
     char row[CSV_ROW], why[160];
     va_list args;
     va_start(args, fmt);
-    const int bytes = vsnprintf(row, sizeof row - 1, fmt, args);
+    const int bytes = gy_text_vprint(row, sizeof row - 1, fmt, args);
     va_end(args);
     if (bytes < 0 || (size_t)bytes >= sizeof row - 1)
         return GY_FAIL(err, GY_E_BUG, "%s: a row of %d bytes; at most %d are written", csv->path, bytes, CSV_ROW - 2);

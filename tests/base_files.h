@@ -4,6 +4,7 @@
 #ifndef GY_TEST_BASE_FILES_H
 #define GY_TEST_BASE_FILES_H
 #include "engine/base/file_line.h"
+#include "engine/base/file_lock.h"
 
 static char base_folder[200];
 
@@ -73,6 +74,23 @@ static void base_test_outfile(void)
     T_CHECK(base_entries(base_folder) == 1);
     T_CHECK(gy_outfile_write(&out, "x", 1, &base_err) == GY_E_STATE);
     T_CHECK(gy_outfile_commit(&out, &base_err) == GY_E_STATE);
+}
+
+/* One run alone has a folder, in whatever process and thread; who is refused takes nothing away. */
+static void base_test_lock(void)
+{
+    struct gy_lock one = { 0 }, two = { 0 };
+    const int before = base_entries(base_folder);
+    for (int turn = 0; turn < 2; turn++) {
+        T_CHECK(gy_run_folder_lock(&one, base_folder, &base_err) == GY_OK);
+        T_CHECK(gy_run_folder_lock(&two, base_folder, &base_err) == GY_E_STATE);
+        T_CHECK_MSG(strstr(base_err.text, "is being written already, by process"), "%s", base_err.text);
+        gy_lock_drop(&two);
+        T_CHECK(gy_run_folder_lock(&two, base_folder, &base_err) == GY_E_STATE);
+        T_CHECK(base_entries(base_folder) == before + 1);
+        gy_lock_drop(&one);
+        T_CHECK(base_entries(base_folder) == before);
+    }
 }
 
 static void base_test_outfile_refused(void)
@@ -263,6 +281,7 @@ static void base_test_files(void)
         return;
     base_test_outfile();
     base_test_nomem(base_path("out.txt"));
+    base_test_lock();
     base_test_outfile_refused();
     base_test_full_disk();
     base_test_read_at();

@@ -154,7 +154,7 @@ in_use() # in_use FOLDER PROCESS COMMAND...
     folder=$1 process=$2
     shift 2
     expect 2 "$@"
-    says "$err" "$folder is being written by another process, process $process on .*; two at once would remove each other.s files"
+    says "$err" "$folder is being written already, by process $process on .*; two at once would remove each other.s files"
 }
 wait_for() # wait_for FILE
 {

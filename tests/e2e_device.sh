@@ -104,6 +104,10 @@ if [ -f "$GYRE_EMU_BESIDE" ] && command -v cc >/dev/null 2>&1; then
     row 'emulated sm_80 | sm_80' ffma-128x64 000000000000
     planned
     says "$err" 'rows of 1 ops choose kernels that are not this library'
+    row 'emulated sm_80 | sm_80' ffma 000000000000 # chosen anyway, but not by this row
+    planned
+    says "$err" 'rows of 1 ops choose kernels that are not this library'
+    if grep -q 'have kernels from' "$out"; then bad 'a stale row was used'; else ok; fi
     row 'emulated sm_80 | sm_80' wgmma any # not for this architecture
     planned
     if grep -q 'have kernels from' "$out"; then bad 'a row of another kernel was used'; else ok; fi

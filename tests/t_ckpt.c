@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/gyre.h"
+#include "tests/comma.h"
 #include "tests/t.h"
 
 static char ckpt_path[] = "/tmp/gyre_t_ckpt_XXXXXX";
@@ -287,6 +288,80 @@ static void ckpt_test_import(void)
     T_CHECK_MSG(ckpt_import(small, 1, &skipped, text) == GYRE_OK && strstr(ckpt_said, ": 5 of its tensors"), "%s %s", text, ckpt_said);
 }
 
+/* ---- names ---- */
+
+static const char ckpt_labels[] = "input 4x4x3\na: conv 3 3x3\nmomentum.a: conv 3 3x3\nsecond.a: conv 3 3x3\n"
+                                  "ema.a: conv 3 3x3\nema.ema.a: conv 3 3x3\ngrad.a: conv 3 3x3\nlinear 5\nsoftmax\n";
+
+static float ckpt_loss(struct gyre_net *net, int steps)
+{
+    static const float x[2 * 48] = { 1, -2, 3, [60] = 2, -1 };
+    static const int32_t label[2] = { 1, 4 };
+    const struct gyre_batch batch = { .x = x, .label = label, .count = 2 };
+    struct gyre_result r = { 0 };
+    for (int i = 0; i < steps; i++)
+        T_CHECK_MSG(gyre_step(net, &batch, &r) == GYRE_OK, "%s", gyre_last_error(net)->text);
+    T_CHECK(gyre_eval(net, &batch, &r) == GYRE_OK);
+    return (float)r.loss;
+}
+
+/* A layer's weights are called as another layer's optimiser state, average or gradient. */
+static void ckpt_test_names(void)
+{
+    for (int ema = 0; ema < 2; ema++) {
+        struct gyre_config config = ckpt_config(ckpt_labels);
+        char text[512];
+        int skipped = 77;
+        config.optimizer.kind = GYRE_ADAMW;
+        config.optimizer.ema = ema ? 0.5f : 0;
+        config.accumulate = 2;
+        config.schedule.rate = 0.01f;
+        struct gyre_net *net = ckpt_open(&config), *again = ckpt_open(&config);
+        ckpt_loss(net, 3);
+        T_CHECK_MSG(gyre_save(net, ckpt_path) == GYRE_OK && gyre_load(again, ckpt_path) == GYRE_OK, "%s %s", gyre_last_error(net)->text,
+                    gyre_last_error(again)->text);
+        const float now = ckpt_loss(net, 0), later = ckpt_loss(net, 4), same = ckpt_loss(again, 4);
+        T_CHECK_MSG(memcmp(&later, &same, sizeof same) == 0 && memcmp(&later, &now, sizeof now) != 0, "ema %d: %g and %g", ema, (double)later, (double)same);
+        gyre_close(again);
+        gyre_close(net);
+        T_CHECK_MSG(ckpt_import(ckpt_labels, 0, &skipped, text) == GYRE_OK && skipped == 0, "%s", text);
+        config.mode = GYRE_INFER;
+        again = ckpt_open(&config);
+        T_CHECK(gyre_load(again, ckpt_path) == GYRE_OK);
+        const float infer = ckpt_loss(again, 0);
+        T_CHECK_MSG(memcmp(&infer, &now, sizeof now) == 0, "ema %d: %g when it was saved, %g with GYRE_INFER", ema, (double)now, (double)infer);
+        gyre_close(again);
+    }
+}
+
+/* ---- locales ---- */
+
+/* Half a batch waits for its update: the file says 0.5, whatever the program's locale. */
+static void ckpt_test_comma(void)
+{
+    static const float x[2 * 48] = { 1, -2, 3 };
+    static const int32_t label[2] = { 1, 4 };
+    const struct gyre_batch half = { .x = x, .label = label, .count = 1 };
+    struct gyre_config config = ckpt_config(ckpt_labels), told;
+    struct gyre_error error = { 0 };
+    char text[512];
+    config.accumulate = 2;
+    config.mean[0] = 0.25f;
+    if (!test_comma()) {
+        T_SKIP("no locale with a decimal comma is installed, and localedef makes none");
+        return;
+    }
+    struct gyre_net *net = ckpt_open(&config);
+    T_CHECK(gyre_step(net, &half, NULL) == GYRE_OK && gyre_save(net, ckpt_path) == GYRE_OK);
+    gyre_close(net);
+    T_CHECK_MSG(ckpt_read(&config, text) == GYRE_OK, "%s", text);
+    gyre_config_default(&told);
+    T_CHECK(gyre_read_input(ckpt_path, &told, &error) == GYRE_OK &&
+            memcmp(told.mean, config.mean, sizeof told.mean) == 0);
+    setlocale(LC_ALL, "C");
+    T_CHECK_MSG(ckpt_read(&config, text) == GYRE_OK, "%s", text);
+}
+
 int main(void)
 {
     const int fd = mkstemp(ckpt_path);
@@ -298,6 +373,8 @@ int main(void)
     ckpt_test_old();
     ckpt_test_memory();
     ckpt_test_import();
+    ckpt_test_names();
+    ckpt_test_comma();
     remove(ckpt_path);
     T_END("t_ckpt");
 }

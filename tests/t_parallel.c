@@ -51,7 +51,8 @@ struct par_case {
     int ranks, batch, shards, sync_bn, accumulate, threads, steps, optimizer, dtype;
     size_t bucket;
     int bad_rank, bad_step;     /* its input is not finite then; -1 */
-    int odd_rank;               /* has another seed; -1 */
+    int odd_rank;               /* has another seed, or with odd_scale loss_scale; -1 */
+    int odd_scale;
     const char *trace;
     int plain;                  /* samples are not mixed */
     const char *hosts;          /* every rank counts as a host: GYRE_ALLREDUCE; NULL */
@@ -98,7 +99,8 @@ static void par_config(struct gyre_config *config, const struct par_case *c, int
     config->sync_bn = c->sync_bn;
     config->accumulate = c->accumulate;
     config->bucket_bytes = c->bucket;
-    config->seed = rank == c->odd_rank ? 8 : 7;
+    config->seed = rank == c->odd_rank && !c->odd_scale ? 8 : 7;
+    config->loss_scale = rank == c->odd_rank && c->odd_scale ? 2 : 4;
     config->memory.hook = par_hook;
     config->schedule.rate = 0.05f;
     config->optimizer.kind = c->optimizer;
@@ -547,6 +549,8 @@ static void par_check_mistakes(struct par_left *left)
     c.odd_rank = 2;
     for (int r = 0; r < 3; r++)
         par_refused(left, &c, r, GYRE_E_MISMATCH, "rank 2 has not the same as rank 0: seed");
+    c.odd_scale = 1;
+    par_refused(left, &c, 0, GYRE_E_MISMATCH, "rank 2 has not the same as rank 0: loss_scale");
 }
 
 /* A step in which no rank has a label changes nothing, and all ranks know it. Synchronised norms

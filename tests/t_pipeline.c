@@ -22,6 +22,7 @@
 
 #define PP_RANKS 8
 #define PP_STEPS 3
+#define PP_CALLS 24 /* at most so many have a spoiled batch */
 
 struct pp_case {
     struct random_net net;
@@ -29,6 +30,9 @@ struct pp_case {
     int stages, micros, copies, sharded; /* micros: of a copy */
     int schedule, dtype, optimizer, threads, ema;
     int short_of; /* samples that a batch has less than the net's, where it may */
+    int shards;   /* 0: as the above say */
+    int huge;     /* inputs overflow: the batch is looked into */
+    int spoiled;  /* bit of each call whose batch nothing can be learnt from: it is dropped */
 };
 struct pp_left {
     int status;
@@ -52,7 +56,7 @@ static struct gyre_config pp_config(const struct pp_case *c, int pipelined)
     config.optimizer.kind = c->optimizer;
     config.optimizer.ema = c->ema ? 0.9f : 0;
     config.schedule.rate = 0.01f;
-    config.shards = c->sharded ? c->micros * c->copies : 0;
+    config.shards = c->shards ? c->shards : c->sharded ? c->micros * c->copies : 0;
     config.accumulate = c->sharded ? 1 : c->micros;
     config.pipeline = pipelined ? c->stages : 0;
     config.stage_schedule = c->schedule;
@@ -72,6 +76,25 @@ static void pp_fill(const struct pp_case *c, const struct gyre_shape *s, int64_t
     }
 }
 
+/* One process refuses a spoiled batch at once, stages with the last one of an update. */
+static int pp_step(const struct pp_case *c, struct gyre_net *net, int call,
+                   const struct gyre_batch *batch, float *x, int32_t *label, struct gyre_result *r)
+{
+    for (int i = 0; i < batch->count && c->spoiled >> call & 1 && call % 2 == 0; i++)
+        label[i] = -1;
+    if (c->spoiled >> call & 1 && call % 2 == 1)
+        x[0] = NAN;
+    for (int i = 0; i < 16 * batch->count && c->huge; i++)
+        x[i] = 3e38f;
+    int status = gyre_step(net, batch, r);
+    if (c->huge)
+        status = gyre_find_nonfinite(net, batch, NULL, NULL);
+    const int drops = c->spoiled && (status == GYRE_E_NONFINITE || status == GYRE_E_ARG);
+    if (drops)
+        r->loss = r->labelled = 0;
+    return drops && call < PP_CALLS ? GYRE_OK : status;
+}
+
 /* part of parts: which of the samples of an update this process has. */
 static int pp_train(const struct pp_case *c, struct gyre_net *net, int part, int parts,
                     struct pp_left *left)
@@ -85,20 +108,18 @@ static int pp_train(const struct pp_case *c, struct gyre_net *net, int part, int
     struct gyre_batch batch = { .x = x, .label = label, .count = mine };
     struct gyre_result r = { 0 };
     int status = x && label ? GYRE_OK : GYRE_E_NOMEM;
-    for (int step = 0; step < PP_STEPS && status == GYRE_OK; step++) {
-        double loss = 0;
-        for (int k = 0; k < calls && status == GYRE_OK; k++) {
-            pp_fill(c, &s, ((int64_t)(step * calls + k) * parts + part) * mine, mine, x, label);
-            batch.count = mine - (k + 1 == calls ? c->short_of : 0);
-            status = gyre_step(net, &batch, &r);
-            loss += r.loss * r.labelled;
-        }
-        left->loss[step] = c->sharded ? r.loss : loss;
+    for (int call = 0; r.step < PP_STEPS && status == GYRE_OK; call++) {
+        double *const loss = &left->loss[r.step];
+        pp_fill(c, &s, ((int64_t)call * parts + part) * mine, mine, x, label);
+        batch.count = mine - (call % calls + 1 == calls ? c->short_of : 0);
+        status = pp_step(c, net, call, &batch, x, label, &r);
+        *loss = c->sharded ? r.loss : *loss + r.loss * r.labelled;
     }
     batch.count = s.batch;
     pp_fill(c, &s, 1 << 20, s.batch, x, label);
     if (status == GYRE_OK && part == 0) {
-        status = gyre_eval(net, &batch, &r);
+        status = gyre_eval(net, &batch, NULL); /* nobody need ask for the result */
+        status = status == GYRE_OK ? gyre_eval(net, &batch, &r) : status;
         left->test = r.labelled ? r.loss : 0;
     }
     free(label);
@@ -225,6 +246,7 @@ static void pp_draw(struct pp_case *c, uint64_t seed)
     c->threads = 1 + random_below(&d, 3);
     c->ema = random_percent(&d, 25);
     c->short_of = !c->sharded && c->net.batch > 1 && random_percent(&d, 30);
+    c->spoiled = !c->sharded && random_percent(&d, 50) ? random_below(&d, 1 << 2 * c->micros) : 0;
 }
 
 static void pp_check(const struct pp_case *c)
@@ -260,6 +282,46 @@ static void pp_check(const struct pp_case *c)
         printf("the net, of batch %d:\n%s", c->net.batch, c->net.text);
     unlink(one);
     unlink(all);
+}
+
+static void pp_small(struct pp_case *c)
+{
+    c->threads = c->net.batch = 2;
+    snprintf(c->net.text, sizeof c->net.text, "input 4x4x1\nconv 3 3x3\nconv 3 3x3\n"
+             "linear 5\nsoftmax\n");
+    memset(pp_left, 0, (PP_RANKS + 1) * sizeof *pp_left);
+    pp_ranks(c, "/dev/null");
+}
+
+/* A convolution overflows. The stage behind it has weights of its own alone, which are finite. */
+static void pp_overflow(void)
+{
+    struct pp_case *const c = calloc(1, sizeof *c);
+    if (!c)
+        return;
+    *c = (struct pp_case){ .stages = 2, .copies = 1, .micros = 1, .huge = 1 };
+    pp_small(c);
+    for (int r = 0; r < 2; r++)
+        T_CHECK_MSG(pp_left[r].status == (r == 0 ? GYRE_E_NONFINITE : GYRE_E_STATE),
+                    "rank %d: %d, %s", r, pp_left[r].status, pp_left[r].text);
+    free(c);
+}
+
+/* Shards that copies cannot have as branches of one process's tree. */
+static void pp_undealt(void)
+{
+    static const int shards[] = { 1, 3, 6 };
+    struct pp_case *const c = calloc(1, sizeof *c);
+    for (size_t i = 0; i < GY_COUNT(shards) && c; i++) {
+        *c = (struct pp_case){ .stages = 2, .copies = 2, .sharded = 1, .shards = shards[i] };
+        c->micros = shards[i] < 2 ? 1 : shards[i] / 2;
+        pp_small(c);
+        for (int r = 0; r < 4; r++)
+            T_CHECK_MSG(pp_left[r].status == GYRE_E_ARG && strstr(pp_left[r].text, "dealt"),
+                        "%d shards, rank %d: %d, %s", shards[i], r, pp_left[r].status,
+                        pp_left[r].text);
+    }
+    free(c);
 }
 
 /* What a stage must not lose is in some of them. */
@@ -420,6 +482,8 @@ int main(int argc, char **argv)
     pp_schedules();
     pp_mutants();
     pp_simulations();
+    pp_overflow();
+    pp_undealt();
     pp_random(argc > 1 ? strtoull(argv[1], NULL, 10) : 300, argc > 2 ? atoi(argv[2]) : 16);
     rmdir(pp_folder);
     T_END("t_pipeline");

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* t_plain.c: a stranger's names in sentences. Control characters are escaped in errors and in the
- * log, and nothing else is changed. */
+ * log, and nothing else is changed. What files hold has a decimal point in every locale. */
 #include "engine/base/log.h"
 #include "engine/base/mem.h"
+#include "engine/base/text.h"
 #include "engine/base/text_plain.h"
+#include "tests/comma.h"
 #include "tests/t.h"
 
 static void plain_test_text(void)
@@ -62,10 +64,31 @@ static void plain_test_sentences(void)
     T_CHECK(strcmp(said, "skipped x\\x1by") == 0);
 }
 
+/* What is printed has a point where the program's locale has a comma, and leaves that locale. */
+static void plain_test_comma(void)
+{
+    struct gy_buf buf;
+    if (!test_comma()) {
+        T_SKIP("no locale with a decimal comma is installed, and localedef makes none");
+        return;
+    }
+    const struct gy_alloc alloc = gy_alloc_default();
+    char text[40];
+    gy_buf_open(&buf, &alloc);
+    struct gy_sink sink = gy_sink_buf(&buf);
+    gy_sink_printf(&sink, "%g;%s;", 0.5, "1,5");
+    gy_buf_printf(&buf, "%.3f;", -2.25);
+    T_CHECK_MSG(buf.text && strcmp(buf.text, "0.5;1,5;-2.250;") == 0, "%s", buf.text);
+    gy_buf_close(&buf);
+    T_CHECK(snprintf(text, sizeof text, "%g", 0.5) == 3 && strcmp(text, "0,5") == 0);
+    setlocale(LC_ALL, "C");
+}
+
 int main(void)
 {
     plain_test_text();
     plain_test_room();
     plain_test_sentences();
+    plain_test_comma();
     T_END("t_plain");
 }

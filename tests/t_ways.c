@@ -489,6 +489,8 @@ static void way_judge_step(const struct opt_case *c, const struct way *w, int ra
     if (all->asked != GYRE_OK && (!all->text[0] || all->asked == GYRE_E_NONFINITE) &&
         all->asked != one->asked)
         opt_says(v, call, rank, "what is asked for between", all->text);
+    if (w->stages && all->evaluated && c->between == OPT_BETWEEN_NONE && all->asked == GYRE_OK)
+        opt_says(v, call, rank, "gyre_predict", "a stage gives scores, which it has not");
 }
 
 /* Scores are those of one process, of the samples that this rank has; or they are refused. */
@@ -517,8 +519,8 @@ static void way_judge_scores(const struct opt_case *c, const struct way *w, int 
         opt_says(v, call, rank, "gyre_get_scores", "a stage gives what it has not");
 }
 
-/* An update that fails amid its batches: one process goes on with the next batch, stages with the
- * next update. */
+/* An update that fails amid its batches: one process says so at the bad batch, stages with the last
+ * one. t_pipeline compares what they learn. */
 static int way_may_differ(const struct opt_case *c, const struct way *w)
 {
     for (int call = 0; call < WAYS_CALLS && c->config.accumulate > 1; call++)

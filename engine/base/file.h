@@ -25,7 +25,9 @@ GY_INT int gy_outfile_rewind(struct gy_outfile *out, struct gy_error *err);
 /* gy_file_begin_sync starts writing the file to disk and does not wait: the sync later is short. */
 #define GY_FILE_AHEAD ((size_t)1 << 20) /* bytes between two such calls */
 GY_INT void gy_file_begin_sync(int fd);
-/* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. */
+/* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. Where the
+ * folder alone cannot be synced, that is an error, too, with the new file in place: it is whole,
+ * but a machine that stops may come back with the old one, and who asked must know. */
 GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err);
 GY_INT void gy_outfile_abandon(struct gy_outfile *out); /* safe after commit or a failed open */
 
@@ -51,22 +53,6 @@ GY_INT int gy_file_write_all(int fd, const void *bytes, size_t count);
 GY_INT int gy_file_sync(int fd); /* as fsync */
 /* strerror of it, with the limit of a file too large for this process. Returns text. */
 GY_INT const char *gy_file_reason(int reason, char text[160]);
-
-/* A lock file, by which one process alone writes a folder or a file. Its text says whose it is. The
- * system releases it when the process ends, however it ends; over NFS as far as locks work there.
- * It does not keep apart threads of one process. */
-struct gy_lock {
-    int open, fd;
-    char path[4096];
-};
-/* path: of the lock file; what: it stands for, in the sentence. GY_E_STATE when another process
- * holds it. A file system without locks holds nobody back. */
-GY_INT int gy_lock_take(struct gy_lock *lock, const char *path, const char *what, struct gy_error *err);
-/* path.lock, for a file that is written */
-GY_INT int gy_lock_beside(struct gy_lock *lock, const char *path, struct gy_error *err);
-/* Until it is dropped, no other run may write into the folder. */
-GY_INT int gy_run_folder_lock(struct gy_lock *lock, const char *folder, struct gy_error *err);
-GY_INT void gy_lock_drop(struct gy_lock *lock); /* safe on a zeroed struct */
 
 /* Whole file or pipe, through the hook, at most limit bytes; one more byte, a NUL, follows. Freed
  * with gy_alloc_free(alloc, *data, *bytes + 1). */

@@ -26,7 +26,7 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_EMU_TSAN", "flag", "0", "emulator: 1: ThreadSanitizer checks kernels, in a program built with it" },
     { "GYRE_RANK", "count", "0", "this process in its job; set by gyre launch, as what follows" },
     { "GYRE_RANKS", "count", "1", "processes of the job" },
-    { "GYRE_SERVERS", "count", "0", "so many of them, the last ones, are parameter servers" },
+    { "GYRE_SERVERS", "count", "0", "so many of them, the first ones, are parameter servers" },
     { "GYRE_LOCAL_RANK", "count", "", "this process among those of its host" },
     { "GYRE_LOCAL_RANKS", "count", "", "processes of this host" },
     { "GYRE_BIND", "flag", "0", "1: each process of a host keeps to its part of the processors, whole cores, near each other" },

@@ -2,13 +2,33 @@
 /* text.c: writes text to sinks and growing buffers; reads numbers and words; finds near words. */
 #include "engine/base/text.h"
 #include <float.h>
+#include <locale.h>
+
+GY_INT int gy_text_vprint(char *text, size_t room, const char *fmt, va_list args)
+{
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(plain);
+    const int length = vsnprintf(text, room, fmt, args);
+    uselocale(before); /* of this thread */
+    if (plain)
+        freelocale(plain);
+    return length;
+}
+
+GY_INT int gy_text_print(char *text, size_t room, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const int length = gy_text_vprint(text, room, fmt, args);
+    va_end(args);
+    return length;
+}
 
 GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...)
 {
     char text[4096];
     va_list args;
     va_start(args, fmt);
-    const int length = vsnprintf(text, sizeof text, fmt, args);
+    const int length = gy_text_vprint(text, sizeof text, fmt, args);
     va_end(args);
     if (length <= 0 || sink->failed || !sink->write)
         return;
@@ -64,7 +84,7 @@ GY_INT void gy_buf_printf(struct gy_buf *buf, const char *fmt, ...)
     char text[4096];
     va_list args;
     va_start(args, fmt);
-    const int length = vsnprintf(text, sizeof text, fmt, args);
+    const int length = gy_text_vprint(text, sizeof text, fmt, args);
     va_end(args);
     if (length < 0 || (size_t)length >= sizeof text)
         buf->failed = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* text.h: sends text to a sink that the caller supplies, and reads numbers and words from text.
- * Reading does not depend on the locale. Reports, file readers and the net language call it. */
+ * Neither depends on the locale. Reports, file readers and the net language call it. */
 #ifndef GY_TEXT_H
 #define GY_TEXT_H
 #include "engine/base/base.h"
@@ -13,6 +13,9 @@ struct gy_sink {
     int failed; /* set once write refused; later output is dropped */
 };
 
+/* As snprintf, for what files hold: numbers have a point in every locale. */
+GY_INT int gy_text_print(char *text, size_t room, const char *fmt, ...) GY_PRINTF(3, 4);
+GY_INT int gy_text_vprint(char *text, size_t room, const char *fmt, va_list args) GY_PRINTF(3, 0);
 /* At most 4095 bytes a call; longer text is cut and counts as failed. */
 GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...) GY_PRINTF(2, 3);
 /* As text of JSON, in quotes; quotes, backslashes and control characters are escaped. A net's name

@@ -102,7 +102,7 @@ static void onnx_labels(struct onnx *o)
     char text[32];
     onnx_attribute(o, whole ? "classlabels_ints" : "classlabels_strings", whole ? ONNX_INTS : ONNX_STRINGS);
     for (int c = 0; c < o->model->info.classes; c++) {
-        snprintf(text, sizeof text, "%.9g", (double)o->model->label[c]);
+        gy_text_print(text, sizeof text, "%.9g", (double)o->model->label[c]);
         if (whole)
             onnx_int(&o->part, 8, (int64_t)o->model->label[c]);
         else

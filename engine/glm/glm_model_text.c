@@ -34,7 +34,7 @@ static void glm_text_weights(const struct gyre_glm *m, struct gy_sink *out)
     for (int64_t j = 0; j < m->width && !out->failed; j++)
         for (int k = 0; k < m->info.models; k++) {
             const float w = m->w[k * m->width + j];
-            const int bytes = w == 0 ? snprintf(line, sizeof line, "0 ") : snprintf(line, sizeof line, "%.9g ", (double)w);
+            const int bytes = gy_text_print(line, sizeof line, "%.9g ", w == 0 ? 0 : (double)w);
             if (k + 1 == m->info.models)
                 line[bytes - 1] = '\n';
             if (!out->failed)

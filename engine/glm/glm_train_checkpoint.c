@@ -24,7 +24,7 @@ struct keep_settings {
 
 static void keep_add(struct keep_settings *s, const char *name, double value)
 {
-    snprintf(s->text[s->fields], sizeof s->text[0], "%.17g", value);
+    gy_text_print(s->text[s->fields], sizeof s->text[0], "%.17g", value);
     s->field[s->fields] = (struct gy_glm_keep_field){ name, s->text[s->fields] };
     s->fields++;
 }

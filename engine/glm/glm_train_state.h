@@ -3,7 +3,7 @@
  * model), glm_train_progress.c (callbacks) and glm_train_checkpoint.c. */
 #ifndef GY_GLM_TRAIN_STATE_H
 #define GY_GLM_TRAIN_STATE_H
-#include "engine/base/file.h"
+#include "engine/base/file_lock.h"
 #include "engine/glm/glm_model.h"
 #include "engine/glm/solve/softmax.h"
 

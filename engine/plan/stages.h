@@ -54,7 +54,6 @@ struct gy_stage_unit {
 struct gy_stage_units {
     struct gy_stage_unit *unit;
     int count;
-    size_t state; /* unused */
 };
 /* Of a whole plan with recompute -1; other plans have its ops in the same order. copies: of a
  * gradient's bytes, for optimiser state and sums. Memory: the arena's. */

@@ -159,7 +159,7 @@ static int tuned_read_row(struct tuned_reader *r, char *line)
     row.code = tuned_codes[pass];
     row.dtype = tuned_index(word[1], tuned_types, (int)GY_COUNT(tuned_types));
     if (row.dtype < 0)
-        return tuned_wrong(r, "the type is f32 or bf16", word[1]);
+        return tuned_wrong(r, "the type is f32, bf16 or f16", word[1]);
     row.variant = word[2];
     char *const plus = strchr(word[2], '+');
     row.stats = plus != NULL;
@@ -337,31 +337,31 @@ GY_INT int gy_tuned_put(struct gy_tuned *t, const struct gy_tuned_row *row, stru
     return GY_OK;
 }
 
-/* The row's kernel, where it fits and is what was measured; else op->variant is NULL. */
-static void tuned_choose(struct gy_tuned *tuned, const struct gy_tuned_row *row, const struct gy_backend *backend, void *self,
-                         struct gy_op *op)
+/* The row's kernel, where it fits and is what was measured; else 0 and op->variant is NULL. */
+static int tuned_choose(struct gy_tuned *tuned, const struct gy_tuned_row *row,
+                        const struct gy_backend *backend, void *self, struct gy_op *op)
 {
     char hash[65] = "";
     op->variant = row->variant;
     const int there = backend->lab->kernel_hash(self, op, hash);
     if (there && (strcmp(row->kernel, "any") == 0 || strncmp(hash, row->kernel, sizeof row->kernel - 1) == 0))
-        return;
+        return 1;
     op->variant = NULL;
     tuned->stale++;
+    return 0;
 }
 
 GY_INT int gy_tuned_prepare(struct gy_tuned *tuned, const struct gy_backend *backend, void *self, struct gy_op *op,
                             struct gy_arena *arena, struct gy_error *err)
 {
     struct gy_tuned_row *const row = tuned ? tuned_find(tuned, op) : NULL;
-    if (row && row->kernel[0])
-        tuned_choose(tuned, row, backend, self, op);
-    else if (row)
+    const int stale = row && row->kernel[0] && !tuned_choose(tuned, row, backend, self, op);
+    if (row && !row->kernel[0])
         memcpy(op->block, row->block, sizeof op->block);
     GY_TRY(backend->prepare(self, op, arena, err));
     if (!row)
         return GY_OK;
-    if (op->variant && strcmp(op->variant, row->variant) == 0) {
+    if (!stale && op->variant && strcmp(op->variant, row->variant) == 0) {
         tuned->used++;
         row->used = 1;
         return GY_OK;

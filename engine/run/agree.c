@@ -6,17 +6,13 @@
 #include "engine/run/pipeline_stage.h"
 #include "engine/run/split_ranks.h"
 
-/* A pipeline deals its shards to copies of the net. Its job is one of ranks that all train. */
+/* A pipeline's job is one of ranks that all train. */
 static int agree_pipe(struct gyre_net *net)
 {
-    const struct gy_parallel *p = &net->parallel;
     const struct gyre_job *const job = net->config.job;
     if (job->elastic || job->peers->served)
         return GY_FAIL(&net->error, GY_E_ARG, "pipeline: its job cannot %s",
                        job->elastic ? "outlive its ranks (elastic)" : "have servers");
-    if (p->sharded && p->ranks > 1 && (p->shards % p->ranks != 0 || (p->mine & (p->mine - 1)) != 0))
-        return GY_FAIL(&net->error, GY_E_ARG, "%d shards cannot be dealt to %d copies of the net: "
-                       "each must have 1, 2, 4, 8 ... of them", p->shards, p->ranks);
     return GY_OK;
 }
 
@@ -46,7 +42,7 @@ static int agree_all(struct gyre_net *net)
     const struct gyre_config *c = &net->config;
     const struct gyre_schedule *s = &c->schedule;
     char schedule[400];
-    snprintf(schedule, sizeof schedule, "%d %a %" PRId64 " %a %" PRId64 " %a %a %a", s->kind,
+    gy_text_print(schedule, sizeof schedule, "%d %a %" PRId64 " %a %" PRId64 " %a %a %a", s->kind,
              (double)s->rate, s->warmup, (double)s->warmup_from, s->steps, (double)s->final_rate,
              (double)s->power, (double)s->gamma);
     const struct {
@@ -64,6 +60,7 @@ static int agree_all(struct gyre_net *net)
         { "accumulate", (uint64_t)c->accumulate },
         { "shards", (uint64_t)c->shards },
         { "sync_bn", (uint64_t)c->sync_bn },
+        { "loss_scale", agree_hash(&c->loss_scale, sizeof c->loss_scale) },
         { "bucket_bytes", (uint64_t)c->bucket_bytes },
         { "optimizer", agree_hash(&c->optimizer, sizeof c->optimizer) },
         { "schedule",

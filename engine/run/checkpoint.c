@@ -6,6 +6,7 @@
 #include "engine/run/engine.h"
 #include "io/safetensors.h"
 
+#define CKPT_NAME 512
 #define CKPT_BATCHES ((int64_t)1 << 53) /* doubles, which rates are made of, are exact so far */
 
 /* A group of tensors in the file: name prefix, region. */
@@ -21,14 +22,23 @@ static const struct ckpt_section ckpt_pending[] = { { "grad.", GY_AT_GRAD } };
 /* Walks all tensors of some sections. visit gets the full name. */
 typedef int (*ckpt_visit)(struct gyre_net *net, void *ctx, int param, int region, const char *name);
 
+/* A prefix's '.' is a ':', which no label has, where the name would be another weight's. */
+static size_t ckpt_name(const struct gyre_net *net, const char *prefix, const char *name, char full[CKPT_NAME])
+{
+    const int bytes = snprintf(full, CKPT_NAME, "%s%s", prefix, name);
+    if (prefix[0] && gy_param_named(net, full, 0) >= 0)
+        full[strlen(prefix) - 1] = ':';
+    return (size_t)bytes;
+}
+
 static int ckpt_each(struct gyre_net *net, const struct ckpt_section *sections, size_t count, ckpt_visit visit, void *ctx)
 {
-    char name[512];
+    char name[CKPT_NAME];
     for (size_t s = 0; s < count; s++)
         for (int i = 0; i < net->graph.param_count; i++) {
             if (!gy_region_has(net, sections[s].region, i))
                 continue;
-            if ((size_t)snprintf(name, sizeof name, "%s%s", sections[s].prefix, net->graph.params[i].name) >= sizeof name)
+            if (ckpt_name(net, sections[s].prefix, net->graph.params[i].name, name) >= sizeof name)
                 return gy_engine_fail(net, GY_E_NET, "the name of '%.100s...' is longer than %zu bytes", name, sizeof name - 16);
             GY_TRY(visit(net, ctx, i, sections[s].region, name));
         }
@@ -87,7 +97,7 @@ static int ckpt_meta_scale(struct gyre_net *net, struct gy_st_writer *w)
 static int ckpt_meta_weight(struct gyre_net *net, struct gy_st_writer *w)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.17g", net->weight);
+    gy_text_print(text, sizeof text, "%.17g", net->weight);
     return net->pending ? gy_st_add_meta(w, "gyre.weight", text, &net->error) : GY_OK;
 }
 
@@ -214,10 +224,10 @@ static int ckpt_row(struct gyre_net *net, struct ckpt_reader *r, const struct gy
     return r->write ? gy_param_write_row(net, param, region, k, net->row2) : GY_OK;
 }
 
-static const struct gy_st_tensor *ckpt_find(const struct ckpt_reader *r, int region, const char *name)
+static const struct gy_st_tensor *ckpt_find(const struct gyre_net *net, const struct ckpt_reader *r, int region, const char *name)
 {
-    char average[600];
-    snprintf(average, sizeof average, "ema.%s", name);
+    char average[CKPT_NAME];
+    ckpt_name(net, "ema.", name, average);
     const struct gy_st_tensor *t = r->average && region == GY_AT_PARAM ? gy_st_find(r->file, average) : NULL;
     return t ? t : gy_st_find(r->file, name);
 }
@@ -226,7 +236,7 @@ static int ckpt_take(struct gyre_net *net, void *ctx, int param, int region, con
 {
     struct ckpt_reader *r = ctx;
     const struct gy_param *p = &net->graph.params[param];
-    const struct gy_st_tensor *t = ckpt_find(r, region, name);
+    const struct gy_st_tensor *t = ckpt_find(net, r, region, name);
     if (!t)
         return ckpt_misfit(net, r, name, "is missing");
     if (!ckpt_fits(t, p)) {
@@ -342,28 +352,18 @@ static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
     return GY_OK;
 }
 
-/* The net's parameter of that name, or -1. From `first` on: files mostly have the net's order. */
-static int ckpt_param(const struct gyre_net *net, const char *name, int first)
-{
-    const int count = net->graph.param_count;
-    for (int i = 0; i < count; i++)
-        if (strcmp(net->graph.params[(first + i) % count].name, name) == 0)
-            return (first + i) % count;
-    return -1;
-}
-
 /* Is a tensor a parameter, its optimiser's state, or PyTorch's unused counter? *at: first guess. */
 static int ckpt_knows(const struct gyre_net *net, const char *name, int *at)
 {
-    static const char *const prefixes[] = { "", "momentum.", "second.", "ema.", "grad." };
+    static const char *const prefixes[] = { "", "momentum", "second", "ema", "grad" };
     const char *counter = strstr(name, ".num_batches_tracked");
     int param = -1;
     if (counter && !counter[strlen(".num_batches_tracked")])
         return 1;
     for (size_t i = 0; i < GY_COUNT(prefixes) && param < 0; i++) {
         const size_t bytes = strlen(prefixes[i]);
-        if (strncmp(name, prefixes[i], bytes) == 0)
-            param = ckpt_param(net, name + bytes, *at);
+        if (strncmp(name, prefixes[i], bytes) == 0 && (i == 0 || name[bytes] == '.' || name[bytes] == ':'))
+            param = gy_param_named(net, name + bytes + (i > 0), *at);
     }
     *at = param >= 0 ? param : *at;
     return param >= 0;

@@ -75,7 +75,7 @@ static size_t fits_put(char *text, size_t room, size_t at, const char *word, con
 {
     at += (size_t)snprintf(text + at, room - at, " %s", word);
     for (int c = 0; c < count; c++) /* 9 digits bring back every float */
-        at += (size_t)snprintf(text + at, room - at, " %.9g", (double)values[c]);
+        at += (size_t)gy_text_print(text + at, room - at, " %.9g", (double)values[c]);
     return at;
 }
 
@@ -85,9 +85,7 @@ static void fits_input_text(const struct gyre_net *net, char text[FITS_ROOM])
     const int channels = net->graph.c < 4 ? net->graph.c : 4;
     size_t at = (size_t)snprintf(text, FITS_ROOM, "%s", c->input == GYRE_INPUT_U8 ? "u8" : "f32");
     at = fits_put(text, FITS_ROOM, at, "mean", c->mean, channels);
-    at = fits_put(text, FITS_ROOM, at, "std", c->std, channels);
-    for (size_t i = 0; i < at; i++)
-        text[i] = text[i] == ',' ? '.' : text[i]; /* of a program that set its locale */
+    fits_put(text, FITS_ROOM, at, "std", c->std, channels);
 }
 
 GY_INT int gy_ckpt_put_input(struct gyre_net *net, struct gy_st_writer *writer)

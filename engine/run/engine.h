@@ -129,7 +129,6 @@ struct gyre_net {
     size_t shared_bytes;
     int failed;                     /* by the device or a rank: only close is allowed */
     int torn; /* reading ended amid what was to be written into the net: enum gy_torn */
-    int64_t refused;                /* unused */
     struct gy_note notes[GY_NOTE_KEYS];
     int note_count;
     char note_text[GY_NOTE_BYTES];
@@ -215,6 +214,8 @@ GY_INT int64_t gy_param_row_count(const struct gy_param *p);
 GY_INT int gy_param_read_row(struct gyre_net *net, int param, int region, int32_t k, float *row);
 GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32_t k, const float *row);
 GY_INT int gy_param_shape(const struct gy_param *p, int64_t shape[4]); /* PyTorch's; returns dims */
+/* the net's parameter of that name, or -1; the first guess saves time */
+GY_INT int gy_param_named(const struct gyre_net *net, const char *name, int first);
 GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);
 
 /* step.c: the device's limits, measured now. */

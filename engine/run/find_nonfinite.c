@@ -93,7 +93,8 @@ static int nonfinite_before(struct gyre_net *net, struct nonfinite_place *at)
 {
     int found = 0;
     for (int i = 0; i < net->graph.param_count && !found; i++)
-        found = nonfinite_tensor(net, net->plan.param[i], at);
+        if (net->plan.tensors[net->plan.param[i]].region != GY_AT_ACT) /* else of another stage */
+            found = nonfinite_tensor(net, net->plan.param[i], at);
     if (!found)
         found = nonfinite_tensor(net, net->plan.input, at);
     return found || net->plan.target < 0 ? found : nonfinite_tensor(net, net->plan.target, at);

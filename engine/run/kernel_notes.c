@@ -29,7 +29,7 @@ static void notes_text(const struct gyre_config *c, char *text, size_t room)
     for (int i = 0; i < NOTES_ITEMS && used < room; i++) {
         const unsigned char *at = (const unsigned char *)c + notes_items[i].at;
         const double value = notes_items[i].real ? (double)*(const float *)(const void *)at : (double)*(const int *)(const void *)at;
-        used += (size_t)gy_max64(0, snprintf(text + used, room - used, i == 0 ? "%.9g" : " %.9g", value));
+        used += (size_t)gy_max64(0, gy_text_print(text + used, room - used, "%s%.9g", i ? " " : "", value));
     }
 }
 

@@ -215,8 +215,6 @@ static int pipe_eval(struct gyre_net *net, const struct gyre_batch *batch,
                      struct gyre_result *result)
 {
     struct gy_pipe *p = net->stage;
-    if (!result)
-        return gy_parallel_alone(net, "gyre_predict");
     memset(result, 0, sizeof *result);
     p->scored = 0;
     GY_TRY(pipe_expect(net, GY_EVAL, 1));

@@ -51,6 +51,10 @@ static int plan_ranks(struct gyre_net *net, struct gy_plan_config *plan, struct 
             &net->error, GY_E_ARG,
             "%d ranks are %d copies of a pipeline of %d stages; there can be 1, 2, 4, 8 ... copies",
             ranks, p->copies, p->stages);
+    if (all->sharded && p->copies > 1 &&
+        (all->shards % p->copies != 0 || (all->mine & (all->mine - 1)) != 0))
+        return GY_FAIL(&net->error, GY_E_ARG, "%d shards cannot be dealt to %d copies of the net: "
+                       "each must have 1, 2, 4, 8 ... of them", all->shards, p->copies);
     p->micros = all->sharded ? all->mine : net->config.accumulate;
     all->ranks = plan->ranks = 1; /* sums between copies are the pipeline's own */
     return GY_OK;

@@ -93,6 +93,27 @@ static struct gyre_result results_tree(struct gy_pipe *p)
     return r;
 }
 
+/* Batches that nothing can be learnt from are dropped. The others wait, as in one process: for
+ * batches in the place of these. */
+static void results_drop(struct gyre_net *net)
+{
+    struct gy_pipe *p = net->stage;
+    const size_t bytes = p->plan.in_bytes;
+    int kept = 0;
+    for (int k = 0; k < p->micros; k++) {
+        const struct gyre_result *r = &p->micro[k].result;
+        if (!isfinite(r->loss) || r->labelled == 0)
+            continue;
+        if (kept < k)
+            memcpy(p->in + (size_t)kept * bytes, p->in + (size_t)k * bytes, bytes);
+        p->micro[kept] = p->micro[k];
+        p->micro[kept].counter -= (uint64_t)(k - kept) * (uint64_t)net->parallel.shards;
+        kept++;
+    }
+    net->micro += kept - net->pending; /* the call that fails is counted in neither */
+    net->pending = kept;
+}
+
 /* Batches of an accumulation are looked at one by one, as one process does. */
 static int results_accumulated(struct gyre_net *net, struct gyre_result *result)
 {
@@ -101,7 +122,10 @@ static int results_accumulated(struct gyre_net *net, struct gyre_result *result)
     net->weight = 0;
     for (int k = 0; k < p->micros; k++) {
         const struct gyre_result *r = &p->micro[k].result;
-        GY_TRY(gy_step_judge(net, r));
+        const int status = gy_step_judge(net, r);
+        if (status != GY_OK)
+            results_drop(net);
+        GY_TRY(status);
         net->weight += (double)r->labelled / net->config.batch;
         loss += r->loss * r->labelled;
         result->labelled += r->labelled;

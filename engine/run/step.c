@@ -433,7 +433,7 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
     struct gyre_result r;
     GY_TRY(gy_engine_ready(net, "gyre_eval", 0));
     if (net->pipe && net->pipe->eval)
-        return net->pipe->eval(net, batch, result);
+        return net->pipe->eval(net, batch, result ? result : &r);
     GY_TRY(gy_engine_feed(net, batch));
     GY_TRY(gy_engine_run(net, GY_EVAL));
     return gy_step_results(net, 0, "the evaluation", result ? result : &r);
@@ -443,6 +443,8 @@ GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, 
 {
     GY_TRY(gy_engine_given(net, batch, "gyre_predict: batch"));
     GY_TRY(gy_engine_given(net, scores, "gyre_predict: scores"));
+    if (net->stage)
+        GY_TRY(gy_parallel_alone(net, "gyre_predict"));
     GY_TRY(gyre_eval(net, batch, NULL));
     GY_TRY(step_fetch_scores(net));
     const size_t count = (size_t)batch->count * (size_t)net->graph.classes;

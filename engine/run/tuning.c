@@ -37,8 +37,9 @@ static int tuning_keep(struct gyre_net *net, const struct gy_tuned *tuned)
     gy_tuned_print_used(tuned, &sink);
     net->tuned_rows =
         sink.failed || buf.failed ? NULL : gy_arena_text(&net->arena, buf.text, buf.bytes);
+    const size_t bytes = buf.bytes;
     gy_buf_close(&buf);
-    return net->tuned_rows ? GY_OK : GY_NOMEM(&net->error, "the rows of kernels", buf.bytes);
+    return net->tuned_rows ? GY_OK : GY_NOMEM(&net->error, "the rows of kernels", bytes);
 }
 
 GY_INT int gy_engine_plan_tuned(struct gyre_net *net, const struct gy_plan_config *config)

@@ -105,23 +105,25 @@ static const struct { const char *prefix; int region; } weights_prefix[] = {
     { "grad.", GY_AT_GRAD }, { "momentum.", GY_AT_OPT1 }, { "second.", GY_AT_OPT2 }, { "ema.", GY_AT_EMA },
 };
 
-static int weights_by_name(const struct gyre_net *net, const char *name)
+GY_INT int gy_param_named(const struct gyre_net *net, const char *name, int first)
 {
-    for (int i = 0; i < net->graph.param_count; i++)
-        if (strcmp(net->graph.params[i].name, name) == 0)
-            return i;
+    const int count = net->graph.param_count;
+    for (int i = 0; i < count; i++)
+        if (strcmp(net->graph.params[(first + i) % count].name, name) == 0)
+            return (first + i) % count;
     return -1;
 }
 
 /* The parameter and region that a public name means. A plain name wins over a prefix. */
-static int weights_find(struct gyre_net *net, const char *name, int64_t count, int *param, int *region)
+static int weights_find(struct gyre_net *net, const char *call, const char *name, int64_t count, int *param, int *region)
 {
-    *param = weights_by_name(net, name);
+    GY_TRY(gy_engine_ready(net, call, 0));
+    *param = gy_param_named(net, name, 0);
     *region = *param >= 0 && gy_param_is_state(net->graph.params[*param].kind) ? GY_AT_STATE : GY_AT_PARAM;
     for (size_t i = 0; i < GY_COUNT(weights_prefix) && *param < 0; i++) {
         const size_t length = strlen(weights_prefix[i].prefix);
         if (strncmp(name, weights_prefix[i].prefix, length) == 0) {
-            *param = weights_by_name(net, name + length);
+            *param = gy_param_named(net, name + length, 0);
             *region = weights_prefix[i].region;
         }
     }
@@ -145,7 +147,7 @@ GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *valu
     GY_TRY(gy_engine_given(net, name, "gyre_get_tensor: name"));
     GY_TRY(gy_engine_given(net, values, "gyre_get_tensor: values"));
     int param, region;
-    GY_TRY(weights_find(net, name, count, &param, &region));
+    GY_TRY(weights_find(net, "gyre_get_tensor", name, count, &param, &region));
     const int64_t row = gy_param_row_count(&net->graph.params[param]);
     for (int32_t k = 0; k < net->graph.params[param].k; k++)
         GY_TRY(gy_param_read_row(net, param, region, k, values + k * row));
@@ -160,7 +162,7 @@ GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float
     GY_TRY(gy_engine_given(net, name, "gyre_set_tensor: name"));
     GY_TRY(gy_engine_given(net, values, "gyre_set_tensor: values"));
     int param, region;
-    GY_TRY(weights_find(net, name, count, &param, &region));
+    GY_TRY(weights_find(net, "gyre_set_tensor", name, count, &param, &region));
     const int64_t row = gy_param_row_count(&net->graph.params[param]);
     const float scale = weights_scale(net, region);
     const int averaged = region == GY_AT_PARAM && gy_region_has(net, GY_AT_EMA, param);

@@ -458,7 +458,7 @@ static void layer_help_option(struct gy_sink *sink, const struct gy_option *o)
     char range[64] = "", word[40];
     snprintf(word, sizeof word, "%s%s", o->word ? o->word : "", o->word ? value[o->kind] : "");
     if (o->kind != GY_KIND_FLAG)
-        snprintf(range, sizeof range, " (%g to %.10g)", o->lo, o->hi);
+        gy_text_print(range, sizeof range, " (%g to %.10g)", o->lo, o->hi);
     if (o->word && o->kind != GY_KIND_FLAG && o->initial >= 0)
         gy_sink_printf(sink, "      %-18s %s%s; default %g\n", word, o->about, range, o->initial);
     else if (o->word)

@@ -426,14 +426,11 @@ GY_INT void gy_metrics_print(const struct gy_metrics *metrics, const char *const
     met_print_pairs(metrics, names, sink);
 }
 
-/* Writes ,"name":value with a point, whatever the locale; NaN and infinity as null. */
+/* Writes ,"name":value; NaN and infinity as null. */
 static void met_json_number(struct gy_sink *sink, const char *name, double value)
 {
     char text[40];
-    snprintf(text, sizeof text, "%.9g", value);
-    for (char *at = text; *at != 0; at++)
-        if (*at == ',')
-            *at = '.';
+    gy_text_print(text, sizeof text, "%.9g", value);
     gy_sink_printf(sink, ",\"%s\":%s", name, isfinite(value) ? text : "null");
 }
 

@@ -195,7 +195,7 @@ static const char *trainf_number(char text[32], int there, double value)
 {
     text[0] = 0;
     if (there && isfinite(value))
-        snprintf(text, 32, "%.7g", value);
+        gy_text_print(text, 32, "%.7g", value);
     return text;
 }
 

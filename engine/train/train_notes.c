@@ -11,8 +11,9 @@ static void train_data_text(const struct train_run *run, char *text, size_t room
     if (run->net->parallel.sharded)
         snprintf(shards, sizeof shards, " in %d shards", run->net->parallel.shards);
     if (d->hold_out > 0)
-        snprintf(part, sizeof part, " (of %" PRId64 ", %.6g held out by seed %" PRIu64 ", labels %08" PRIx32 ")", d->hold_of, d->hold_out,
-                 d->hold_seed, d->hold_labels);
+        gy_text_print(part, sizeof part,
+                      " (of %" PRId64 ", %.6g held out by seed %" PRIu64 ", labels %08" PRIx32 ")",
+                      d->hold_of, d->hold_out, d->hold_seed, d->hold_labels);
     snprintf(text, room, "%" PRId64 " samples%s, batch %d%s", d->samples, part, run->shape.batch, shards);
 }
 
@@ -31,14 +32,14 @@ GY_INT int gy_train_write_notes(struct train_run *run)
 {
     char text[256];
     const struct train_sums *e = &run->epoch, *r = &run->row;
-    snprintf(text, sizeof text, "%.17g %" PRId64 " %" PRId64 " %.17g %" PRId64 " %" PRId64, e->loss, e->labelled, e->right,
-             r->loss, r->labelled, r->right);
+    gy_text_print(text, sizeof text, "%.17g %" PRId64 " %" PRId64 " %.17g %" PRId64 " %" PRId64,
+                  e->loss, e->labelled, e->right, r->loss, r->labelled, r->right);
     GY_TRY(gyre_note(run->net, "train.sums", text));
     train_data_text(run, text, sizeof text);
     GY_TRY(gyre_note(run->net, "train.data", text));
     train_step_text(run, text, sizeof text);
     GY_TRY(gyre_note(run->net, "train.step", text));
-    snprintf(text, sizeof text, "%.4f", (double)run->done / (double)run->per_epoch);
+    gy_text_print(text, sizeof text, "%.4f", (double)run->done / (double)run->per_epoch);
     return gyre_note(run->net, "epochs", text);
 }
 

@@ -3,6 +3,7 @@
  * share, and the notes of its checkpoints. */
 #ifndef GY_TRAIN_NOTES_H
 #define GY_TRAIN_NOTES_H
+#include "engine/base/file_lock.h"
 #include "engine/run/engine.h"
 #include "engine/train/train_files.h"
 #include "engine/train/train_served.h"

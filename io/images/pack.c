@@ -3,6 +3,7 @@
  * decode and resize a window of samples; then it is written in order, window after window. So the
  * file's bytes depend on the data set and the side alone. The header is written last, over its
  * place, before the file gets its name. */
+#include "engine/base/file_lock.h"
 #include "engine/base/hash.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"

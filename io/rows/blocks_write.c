@@ -5,6 +5,7 @@
  * the new one. */
 #include "io/rows/blocks_write.h"
 #include "engine/base/file.h"
+#include "engine/base/file_lock.h"
 #include "engine/base/hash.h"
 #include "engine/base/text.h"
 #include "io/rows/blocks_file.h"

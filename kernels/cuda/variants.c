@@ -2,6 +2,7 @@
 /* variants.c: picks the last row that fits an op from the three tables of rows, and gives its facts
  * to the compiler as macros. */
 #include "kernels/cuda/variants.h"
+#include "engine/base/text.h"
 #include "kernels/cuda/variants_conv.h"
 #include "kernels/cuda/variants_glm.h"
 #include "kernels/cuda/variants_ops.h"
@@ -60,14 +61,11 @@ static void pick_int(struct pick_room *room, const char *name, int64_t value)
     pick_put(room, name, text);
 }
 
-/* Nine digits name a float exactly. The point is a point in any locale; a whole number gets one. */
+/* Nine digits name a float exactly. A whole number gets a point. */
 static void pick_float(struct pick_room *room, const char *name, float value)
 {
     char digits[40], text[48];
-    snprintf(digits, sizeof digits, "%.9g", (double)value);
-    char *comma = strchr(digits, ',');
-    if (comma)
-        *comma = '.';
+    gy_text_print(digits, sizeof digits, "%.9g", (double)value);
     snprintf(text, sizeof text, "%s%s", digits, strpbrk(digits, ".e") ? "f" : ".0f");
     pick_put(room, name, text);
 }

@@ -47,7 +47,8 @@ static void choice_keep(const char *path, const struct gy_net_costs *c)
     struct gy_outfile out;
     char line[160], folder[4096];
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-    const int bytes = snprintf(line, sizeof line, "%.0f %.9g %.9g %.9g\n", gy_clock_wall(), c->latency, c->rate, c->add);
+    const int bytes = gy_text_print(line, sizeof line, "%.0f %.9g %.9g %.9g\n", gy_clock_wall(),
+                                    c->latency, c->rate, c->add);
     if (gy_file_make_folder(folder, NULL) != GY_OK || gy_outfile_open(&out, path, NULL) != GY_OK)
         return;
     if (gy_outfile_write(&out, line, (size_t)bytes, NULL) == GY_OK)
