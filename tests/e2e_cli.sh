@@ -14,6 +14,17 @@ for command in $(sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' "$out" | grep -v gyre);
     same "$out" "$TMP/help"
     if awk 'length($0) > 132 { exit 1 }' "$out"; then ok; else bad "help $command has a line over 132 columns"; fi
 done
+# each command of an example knows its options
+for command in $("$GYRE" help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v gyre) 'bench allreduce' \
+    'glm train' 'glm predict' 'glm verify' 'glm convert' 'glm inspect' 'glm generate'; do
+    # shellcheck disable=SC2086
+    "$GYRE" help $command | sed -n 's/^  gyre //p'
+done | sed 's/ *>.*//; s/ -- gyre /\n/' >"$TMP/examples"
+while read -r example; do
+    # shellcheck disable=SC2086
+    expect 0 "$GYRE" $example --help
+done <"$TMP/examples"
+if [ "$(wc -l <"$TMP/examples")" -ge 45 ]; then ok; else bad 'few examples'; fi
 expect 0 "$GYRE" help train
 says "$out" '--batch N  *images a step (128)'
 says "$out" '^Examples:'
