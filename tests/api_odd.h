@@ -177,6 +177,19 @@ static int an_kernels_op(void)
     return status == GYRE_E_ARG && strcmp(an.error.text, "no op of the net does nonsense") != 0 ? GYRE_OK : status;
 }
 
+/* Of a config of another version, all that is behind its size has its default. */
+static int an_stages_less(void)
+{
+    an.config.pipeline = 2;
+    an.config.size = offsetof(struct gyre_config, pipeline);
+    return an_by_error(gyre_print_stages(&an.config, 0, &an.sink, &an.error));
+}
+static int an_stages_one(void)
+{
+    an.config.pipeline = 1;
+    return an_by_error(gyre_print_stages(&an.config, 0, &an.sink, &an.error));
+}
+
 static int an_odd_data(void)
 {
     struct gyre_data *data;
@@ -407,7 +420,10 @@ static const struct an_odd {
     { "values_less", an_values_less }, { "values_vast", an_values_vast }, { "room_0", an_room_0 }, { "note_room_0", an_note_room_0 },
     { "find_room_0", an_find_room_0 }, { "zoo_odd", an_zoo_odd }, { "zoo_vast", an_zoo_vast }, { "runs_less", an_runs_less },
     { "archs_less", an_archs_less }, { "no_path", an_no_path },
-    { "kernels_form", an_kernels_form }, { "kernels_less", an_kernels_less }, { "kernels_op", an_kernels_op }, { "data_size", an_data_size },
+    { "kernels_form", an_kernels_form }, { "kernels_less", an_kernels_less },
+    { "kernels_op", an_kernels_op },
+    { "stages_less", an_stages_less }, { "stages_one", an_stages_one },
+    { "data_size", an_data_size },
     { "hold_less", an_hold_less },
     { "hold_nan", an_hold_nan }, { "bad_less", an_bad_less }, { "class_less", an_class_less }, { "class_vast", an_class_vast },
     { "sample_less", an_sample_less }, { "loader_batch", an_loader_batch }, { "loader_batch_vast", an_loader_batch_vast },

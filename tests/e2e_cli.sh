@@ -131,6 +131,15 @@ says "$out" '^forward,conv,conv1,2x28x28x1 [*] 5x5/1 -> 6,[a-z]*,[0-9.]*,'
 printf 'input 8x8x1\nconv 4 3x3\nbogus\n' >"$TMP/bad.net"
 expect 2 "$GYRE" plan "$TMP/bad.net"
 says "$err" 'bad.net:3:'
+# names with a quote, a backslash and a control character, in whatever is JSON
+odd=$(printf '%s/a"b\\c\001d.net' "$TMP")
+printf 'input 8x8x1\nconv 4 3x3\nrelu\nlinear 2\nsoftmax\n' >"$odd"
+for command in plan 'plan --pipeline 2 --batch 8' 'fit --mem 2G --target-batch 4' 'why --steps 1 --batch 2'; do
+    # shellcheck disable=SC2086
+    expect 0 "$GYRE" $command "$odd" --json
+    json
+    tells "$out" 'a\"b\\c\u0001d.net"'
+done
 expect 0 "$GYRE" knobs
 says "$out" 'GYRE_THREADS'
 expect 0 env GYRE_THREAD=2 "$GYRE" plan lenet5 --batch 1
