@@ -140,6 +140,8 @@ for command in plan 'plan --pipeline 2 --batch 8' 'fit --mem 2G --target-batch 4
     json
     tells "$out" 'a\"b\\c\u0001d.net"'
 done
+expect 2 "$GYRE" fit lenet5 --mem 8G --device sm_90
+says "$err" 'the speed of this device cannot be measured'
 expect 0 "$GYRE" knobs
 says "$out" 'GYRE_THREADS'
 expect 0 env GYRE_THREAD=2 "$GYRE" plan lenet5 --batch 1
