@@ -15,6 +15,7 @@ struct tune_case {
 static const struct tune_case tune_cases[] = {
     {2, 9, 64, 96, 1, 1, 0, 1}, {3, 8, 640, 80, 1, 2, 0, 1}, {2, 10, 96, 64, 3, 1, 1, 1}, {2, 9, 64, 72, 3, 2, 1, 1},
     {1, 19, 3, 20, 7, 2, 3, 1}, {4, 12, 8, 12, 5, 1, 2, 1},  {2, 8, 32, 32, 3, 1, 1, 4},  {9, 1, 300, 70, 1, 1, 0, 1},
+    {3, 21, 32, 48, 3, 1, 1, 1},
 };
 static const int tune_codes[3] = {GY_OP_CONV, GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD};
 static const int tune_threads[3] = {1, 2, 3};
