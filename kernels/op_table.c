@@ -10,7 +10,7 @@
 #define OP_ONE(out, in) { { (out), (in) }, { -1, -1 } }
 #define OP_TWO(out, in, out2, in2) { { (out), (in) }, { (out2), (in2) } }
 
-static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
+static const struct gy_op_row op_rows[GY_OP_GLM_END] = {
     [GY_OP_INPUT] = { "input", OP_R(GY_X) | OP_R(GY_MIX), OP_R(GY_Y), OP_NONE },
     [GY_OP_CONV] = { "conv",
                      OP_R(GY_X) | OP_R(GY_W) | OP_R(GY_BIAS) | OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_R(GY_RES),
@@ -94,14 +94,14 @@ GY_INT const char *gy_role_name(int role) { return op_role_names[role]; }
 GY_INT const struct gy_act_row *gy_act_row(int act) { return &op_acts[act]; }
 GY_INT size_t gy_dtype_bytes(int dtype) { return op_dtype_bytes[dtype]; }
 
-/* Exact for convolutions; for others an order of magnitude: one an element and filter cell. */
+/* Exact for convolutions; others: about one an element and filter cell, a concatenation none. */
 GY_INT int64_t gy_op_flops(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
+    const int none = op->spans || op->code == GY_OP_CONCAT || op->code == GY_OP_CONCAT_BWD;
     const int64_t outputs = g->n * g->p * g->q * g->k, window = (int64_t)g->r * g->s;
-    if (op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD || op->code == GY_OP_CONV_WGRAD)
-        return 2 * outputs * window * (g->c / g->groups);
-    return op->spans || op->code >= GY_OP_CODES || op->flags & GY_F_PARTIAL ? 0 : outputs * window;
+    return gy_op_is_conv(op) ? 2 * outputs * window * (g->c / g->groups)
+           : none || op->code >= GY_OP_CODES || op->flags & GY_F_PARTIAL ? 0 : outputs * window;
 }
 
 GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom)
@@ -125,7 +125,7 @@ static const char *const op_kind_names[GY_OP_KINDS] = {
 };
 
 /* ORDER: enum gy_opcode. What is not named is of the first kind. */
-static const uint8_t op_kinds[GY_OP_ALL_CODES] = {
+static const uint8_t op_kinds[GY_OP_GLM_END] = {
     [GY_OP_CONV] = GY_OP_IS_CONV, [GY_OP_BN_STATS] = GY_OP_IS_NORM, [GY_OP_BN_FINISH] = GY_OP_IS_NORM,
     [GY_OP_BN_FOLD] = GY_OP_IS_NORM, [GY_OP_BN_APPLY] = GY_OP_IS_NORM, [GY_OP_ACT] = GY_OP_IS_ELEMENT,
     [GY_OP_POOL_MAX] = GY_OP_IS_POOL, [GY_OP_POOL_AVG] = GY_OP_IS_POOL, [GY_OP_DROPOUT] = GY_OP_IS_ELEMENT,

@@ -155,6 +155,7 @@ static int an_print_knobs(void) { return an_mute(gyre_print_knobs(an_p(0, &an.si
 static int an_print_plan(void) { return an_by_net(gyre_print_plan(an_p(0, an.net), 0, an_p(1, &an.sink))); }
 static int an_print_stages(void)
 {
+    an.config.pipeline = 2;
     return an_by_error(gyre_print_stages(an_p(0, &an.config), 0, an_p(1, &an.sink), E));
 }
 static int an_print_config_plan(void) { return an_by_error(gyre_print_config_plan(an_p(0, &an.config), 0, an_p(1, &an.sink), E)); }

@@ -3,7 +3,7 @@
  * members that are missing, numbers out of range. Each must be refused with a sentence. */
 #ifndef GY_API_ODD_H
 #define GY_API_ODD_H
-#include "engine/gyre_job.h"
+#include "engine/job/peers.h"
 #include "tests/api_null.h"
 
 /* ---- what is needed ---- */
@@ -175,6 +175,28 @@ static int an_kernels_op(void)
     an_kernels_config.op = "nonsense";
     const int status = an_odd_kernels();
     return status == GYRE_E_ARG && strcmp(an.error.text, "no op of the net does nonsense") != 0 ? GYRE_OK : status;
+}
+static int an_kernels_bucket(void)
+{
+    static struct gyre_job two = { .ranks = 2, .locals = 2, .hosts = 1 };
+    gyre_kernels_config_default(&an_kernels_config);
+    an_kernels_config.form = GYRE_KERNELS_SOURCE;
+    an_kernels_config.op = "bucket"; /* the engine's */
+    an.config.job = &two;
+    return an_odd_kernels();
+}
+
+/* Of a config of another version, all that is behind its size has its default. */
+static int an_stages_less(void)
+{
+    an.config.pipeline = 2;
+    an.config.size = offsetof(struct gyre_config, pipeline);
+    return an_by_error(gyre_print_stages(&an.config, 0, &an.sink, &an.error));
+}
+static int an_stages_one(void)
+{
+    an.config.pipeline = 1;
+    return an_by_error(gyre_print_stages(&an.config, 0, &an.sink, &an.error));
 }
 
 static int an_odd_data(void)
@@ -407,7 +429,10 @@ static const struct an_odd {
     { "values_less", an_values_less }, { "values_vast", an_values_vast }, { "room_0", an_room_0 }, { "note_room_0", an_note_room_0 },
     { "find_room_0", an_find_room_0 }, { "zoo_odd", an_zoo_odd }, { "zoo_vast", an_zoo_vast }, { "runs_less", an_runs_less },
     { "archs_less", an_archs_less }, { "no_path", an_no_path },
-    { "kernels_form", an_kernels_form }, { "kernels_less", an_kernels_less }, { "kernels_op", an_kernels_op }, { "data_size", an_data_size },
+    { "kernels_form", an_kernels_form }, { "kernels_less", an_kernels_less },
+    { "kernels_op", an_kernels_op }, { "kernels_bucket", an_kernels_bucket },
+    { "stages_less", an_stages_less }, { "stages_one", an_stages_one },
+    { "data_size", an_data_size },
     { "hold_less", an_hold_less },
     { "hold_nan", an_hold_nan }, { "bad_less", an_bad_less }, { "class_less", an_class_less }, { "class_vast", an_class_vast },
     { "sample_less", an_sample_less }, { "loader_batch", an_loader_batch }, { "loader_batch_vast", an_loader_batch_vast },

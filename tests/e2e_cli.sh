@@ -14,6 +14,17 @@ for command in $(sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' "$out" | grep -v gyre);
     same "$out" "$TMP/help"
     if awk 'length($0) > 132 { exit 1 }' "$out"; then ok; else bad "help $command has a line over 132 columns"; fi
 done
+# each command of an example knows its options
+for command in $("$GYRE" help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v gyre) 'bench allreduce' \
+    'glm train' 'glm predict' 'glm verify' 'glm convert' 'glm inspect' 'glm generate'; do
+    # shellcheck disable=SC2086
+    "$GYRE" help $command | sed -n 's/^  gyre //p'
+done | sed 's/ *>.*//; s/ -- gyre /\n/' >"$TMP/examples"
+while read -r example; do
+    # shellcheck disable=SC2086
+    expect 0 "$GYRE" $example --help
+done <"$TMP/examples"
+if [ "$(wc -l <"$TMP/examples")" -ge 45 ]; then ok; else bad 'few examples'; fi
 expect 0 "$GYRE" help train
 says "$out" '--batch N  *images a step (128)'
 says "$out" '^Examples:'
@@ -120,6 +131,17 @@ says "$out" '^forward,conv,conv1,2x28x28x1 [*] 5x5/1 -> 6,[a-z]*,[0-9.]*,'
 printf 'input 8x8x1\nconv 4 3x3\nbogus\n' >"$TMP/bad.net"
 expect 2 "$GYRE" plan "$TMP/bad.net"
 says "$err" 'bad.net:3:'
+# names with a quote, a backslash and a control character, in whatever is JSON
+odd=$(printf '%s/a"b\\c\001d.net' "$TMP")
+printf 'input 8x8x1\nconv 4 3x3\nrelu\nlinear 2\nsoftmax\n' >"$odd"
+for command in plan 'plan --pipeline 2 --batch 8' 'fit --mem 2G --target-batch 4' 'why --steps 1 --batch 2'; do
+    # shellcheck disable=SC2086
+    expect 0 "$GYRE" $command "$odd" --json
+    json
+    tells "$out" 'a\"b\\c\u0001d.net"'
+done
+expect 2 "$GYRE" fit lenet5 --mem 8G --device sm_90
+says "$err" 'the speed of this device cannot be measured'
 expect 0 "$GYRE" knobs
 says "$out" 'GYRE_THREADS'
 expect 0 env GYRE_THREAD=2 "$GYRE" plan lenet5 --batch 1

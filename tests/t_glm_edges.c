@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* t_glm_edges.c: solvers of second order on awkward problems: no feature at all, ranks without
  * rows, sums of very different sizes over ranks. */
+#include "engine/glm/exact_sums.h"
 #include "engine/glm/solve/newton_state.h"
 #include "engine/glm/solve/softmax.h"
 #include "tests/glm_data.h"
@@ -94,10 +95,16 @@ static void test_empty(void)
 #define ED_LONG 100
 
 struct ed_sums {
-    double few[8], many[ED_LONG];
+    double few[8], many[ED_LONG], vast[8];
 };
 
 static double ed_term(int i, int rank) { return ldexp(1 + 0.3 * i + 0.1 * rank, 60 - 17 * (i % 8)) * (rank == 1 && i % 3 == 0 ? -1 : 1); }
+
+/* Near the end of double. */
+static double ed_vast(int i, int rank)
+{
+    return i ? ldexp(1 + 0.3 * i + 0.1 * rank, 1019 - 7 * i) : ldexp(rank ? -0.25 : 1.5, 1023);
+}
 
 static int ed_sum_rank(void *user, struct gyre_job *job, int rank)
 {
@@ -110,6 +117,8 @@ static int ed_sum_rank(void *user, struct gyre_job *job, int rank)
     struct gy_nw nw;
     for (int i = 0; i < ED_LONG; i++)
         left->many[i] = ed_term(i, rank);
+    for (int i = 0; i < 8; i++)
+        left->vast[i] = ed_vast(i, rank);
     memcpy(left->few, left->many, sizeof left->few);
     int status = gy_pool_open(&run.pool, &alloc, 1, &err);
     if (status == GY_OK)
@@ -117,6 +126,7 @@ static int ed_sum_rank(void *user, struct gyre_job *job, int rank)
     if (status == GY_OK) {
         status = gy_nw_sum(&nw, left->few, GY_COUNT(left->few), &err);
         status = status == GY_OK ? gy_nw_sum(&nw, left->many, ED_LONG, &err) : status;
+        status = status == GY_OK ? gy_glm_sum_vector(&run, left->vast, 8, &err) : status;
         gy_nw_close(&nw);
     }
     gy_pool_close(run.pool);
@@ -138,6 +148,13 @@ static void test_sums(void)
         if (i < (int)GY_COUNT(left->few))
             T_CHECK_MSG(fabs(left->few[i] - sum) <= 1e-15 * size, "number %d of few: %.17g, not %.17g", i, left->few[i], sum);
         T_CHECK_MSG(fabs(left->many[i] - sum) <= 2e-7 * size, "number %d of many: %.17g, not %.17g", i, left->many[i], sum);
+    }
+    for (int i = 0; i < 8; i++) {
+        double sum = 0;
+        for (int r = 0; r < ED_RANKS; r++)
+            sum += ed_vast(i, r);
+        T_CHECK_MSG(fabs(left->vast[i] - sum) <= ldexp(ED_RANKS, 1024 - 46),
+                    "vast number %d: %.17g, not %.17g", i, left->vast[i], sum);
     }
     for (int r = 1; r < ED_RANKS; r++)
         T_CHECK(memcmp(left, left + r, sizeof *left) == 0);

@@ -179,6 +179,29 @@ static void lv_check_hidden(struct lv_left *left)
     glm_data_free(&data);
 }
 
+/* ---- rows in blocks ---- */
+
+/* Kappa follows a sample of the rows, which is the same however they are cut. */
+static void lv_check_cuts(struct lv_left *left)
+{
+    static const struct lv_set set = { NULL, 0, 0.01, 0 };
+    const struct glm_data_kind kind = { .rows = 9000, .features = 2000, .most = 24, .values = 1,
+                                        .seed = 15 };
+    struct lv_left *const whole = malloc(sizeof *whole);
+    struct glm_data data;
+    glm_data_random(&data, &kind);
+    struct lv_case c = { .data = &data, .set = &set, .ranks = 2, .threads = 1, .views = 1,
+                         .gap = 1e-4, .left = left };
+    lv_run(&c);
+    *whole = left[0];
+    c.views = 1500; /* of 3 rows */
+    lv_run(&c);
+    T_CHECK_MSG(whole->epochs == left->epochs && memcmp(whole->w, left->w, sizeof whole->w) == 0,
+                "%d passes, not %d", left->epochs, whole->epochs);
+    free(whole);
+    glm_data_free(&data);
+}
+
 /* ---- the guard ---- */
 
 /* All ranks move w the same way, with a sigma as if they did not. The guard has to raise it. */
@@ -366,6 +389,7 @@ int main(void)
     struct glm_data data;
     lv_check_formula(left);
     lv_check_hidden(left);
+    lv_check_cuts(left);
     lv_check_guard(left);
     lv_check_time(left);
     T_CHECK(gr_run(2, lv_settings_rank, NULL));

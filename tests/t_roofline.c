@@ -79,7 +79,7 @@ static void roof_test_parts(void)
     roof_tensor(&c, GY_X, 16, GY_F32);
     roof_tensor(&c, GY_Y, 64, GY_F32);
     struct gy_work w = gy_op_work(&c.plan, &c.op);
-    T_CHECK(w.read == 64 && w.written == 64);
+    T_CHECK(w.read == 64 && w.written == 64 && w.flops == 0); /* r is a channel, no window */
     c = (struct roof_case){ .op = gy_op_make(GY_OP_ACT_BWD, "act", &g) };
     roof_tensor(&c, GY_DY, 16, GY_F32);
     roof_tensor(&c, GY_Y, 16, GY_F32);
@@ -89,6 +89,8 @@ static void roof_test_parts(void)
     c.op.flags = GY_F_ADD_DX;
     w = gy_op_work(&c.plan, &c.op);
     T_CHECK(w.read == 192 && w.written == 64);
+    for (c.op.code = 0; c.op.code < GY_OP_GLM_END; c.op.code++)
+        T_CHECK(gy_op_kind(&c.op) < GY_OP_KINDS && gy_op_row(c.op.code)->reads >> GY_ROLES == 0);
 }
 
 static void roof_test_limit(void)

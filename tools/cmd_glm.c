@@ -439,5 +439,5 @@ const struct cli_command cmd_glm_train = {
         "  gyre glm train a9a --l2 1 --gap 1e-6 --test a9a.t\n"
         "  gyre glm train -s 3 -c 0.5 -w1 2 a9a a9a.model\n"
         "  gyre glm train clicks.blocks clicks.model --memory 4000 --trace trace.svg\n"
-        "  gyre launch -n 4 gyre glm train clicks.blocks --out runs/clicks --resume\n",
+        "  gyre launch -n 4 -- gyre glm train clicks.blocks --out runs/clicks --resume\n",
 };

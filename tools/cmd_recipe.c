@@ -326,7 +326,7 @@ int cli_recipe_of(const struct cli_command *command, const char *name, const voi
  * none. */
 static size_t head_line(const char *text, const char *key, const char **rest)
 {
-    for (*rest = text; **rest == '#'; *rest += strcspn(*rest, "\n") + 1) {
+    for (*rest = text; **rest == '#'; *rest += strcspn(*rest, "\n"), *rest += **rest == '\n') {
         const char *at = *rest + strspn(*rest, "# ");
         if (strncmp(at, key, strlen(key)) == 0 && strncmp(at + strlen(key), ": ", 2) == 0) {
             *rest = at + strlen(key) + 2;

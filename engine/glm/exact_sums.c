@@ -6,6 +6,7 @@
  * up to 256 ranks are exact in float, in any order. */
 #include "engine/glm/exact_sums.h"
 #include "engine/job/peers.h"
+#include <float.h>
 
 #define SUMS_WORDS 4 /* of sixteen bits, in a double */
 #define SUMS_PARTS 3
@@ -53,21 +54,22 @@ GY_INT int gy_glm_sum(const struct gy_glm_run *run, double *values, int count, s
     return status;
 }
 
-/* The largest magnitude of all ranks: their exponents are counted, one place each. */
+/* The largest magnitude of all ranks: their exponents are counted, one place each. Of the highest
+ * exponent 2^1024 would be the scale, which is no double; digits have room for its half. */
 static int sums_largest(const struct gy_glm_run *run, const double *values, int64_t count, double *scale, struct gy_error *err)
 {
-    float seen[2048] = { 0 };
+    float seen[1074 + DBL_MAX_EXP + 1] = { 0 };
     double most = 0;
-    int exponent;
+    int exponent = 0;
     for (int64_t i = 0; i < count; i++)
         most = fabs(values[i]) > most ? fabs(values[i]) : most;
     frexp(most, &exponent);
-    seen[most > 0 ? exponent + 1074 < 2047 ? exponent + 1074 : 2047 : 0] = 1;
+    seen[most > 0 ? exponent + 1074 : 0] = 1;
     GY_TRY(gy_peers_sum(run->job, seen, (int64_t)GY_COUNT(seen), err));
-    int top = 2047;
+    int top = 1074 + DBL_MAX_EXP;
     while (top > 0 && seen[top] == 0)
         top--;
-    *scale = ldexp(1, top - 1074);
+    *scale = ldexp(1, top - 1074 < DBL_MAX_EXP ? top - 1074 : DBL_MAX_EXP - 1);
     return GY_OK;
 }
 

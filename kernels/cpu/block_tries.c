@@ -6,8 +6,6 @@
 
 #ifndef GY_NO_TUNING
 
-/* A size only cuts work, or it also moves the places where sums begin anew. */
-enum blocks_effect { BLOCKS_CUTS, BLOCKS_SUMS };
 struct blocks_try_row {
     const char *variant;
     int code, place; /* code -1: any */
@@ -26,33 +24,29 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"winograd4", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd4", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd4", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
-    {"winograd7", GY_OP_CONV, GY_BLOCK_STRIP, {6, 9, 18, 36, 54}},
-    {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {6, 9, 18, 36, 54}},
+    {"winograd7", GY_OP_CONV, GY_BLOCK_STRIP, {8, 9, 18, 36, 54}},
+    {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {8, 9, 18, 36, 54}},
     {"winograd7", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
 };
 
-/* Cuts of pixels move statistics, which are merged item by item. A data gradient has none and is
- * treated as if it had. bf16 pairs of pixels count from a strip's begin. Parts of a weight gradient
- * are added. A slice of channels has its own sum. */
-static int blocks_effect(const struct gy_op *op, int place)
+/* 1: the size also moves the places where sums begin anew; 0: it only cuts work. Cuts of pixels
+ * move statistics, which are merged item by item. bf16 pairs of pixels count from a strip's begin.
+ * Parts of a weight gradient are added. A slice of channels has its own sum. */
+static int blocks_moves_sums(const struct gy_op *op, int place)
 {
     const int grad = op->code == GY_OP_CONV_WGRAD;
     if (place == GY_BLOCK_STRIP)
-        return (grad ? op->dtype == GY_BF16 : op->code == GY_OP_CONV_DGRAD || op->tensor[GY_STATS] >= 0) ? BLOCKS_SUMS : BLOCKS_CUTS;
-    if (place == GY_BLOCK_SLICE)
-        return BLOCKS_SUMS;
-    if (place == GY_BLOCK_ITEMS)
-        return grad ? BLOCKS_SUMS : BLOCKS_CUTS;
-    return BLOCKS_CUTS;
+        return grad ? op->dtype == GY_BF16 : op->tensor[GY_STATS] >= 0;
+    return place == GY_BLOCK_SLICE || (place == GY_BLOCK_ITEMS && grad);
 }
 
 GY_INT int gy_cpu_block_tries(const struct gy_op *op, int place, int any_order, int32_t values[GY_BLOCK_TRIES])
 {
     const int pass = op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD || op->code == GY_OP_CONV_WGRAD;
     int count = 0;
-    if (!pass || (blocks_effect(op, place) == BLOCKS_SUMS && !any_order))
+    if (!pass || (blocks_moves_sums(op, place) && !any_order))
         return 0;
     for (size_t i = 0; i < GY_COUNT(blocks_try_rows); i++) {
         const struct blocks_try_row *row = &blocks_try_rows[i];

@@ -121,7 +121,7 @@ static void list_put_source(const struct gy_cuda_unit *unit, struct gy_sink *sin
         const int bytes = equals ? (int)(equals - name) : (int)strlen(name);
         gy_sink_printf(sink, "#define %.*s %s\n", bytes, name, equals ? equals + 1 : "");
     }
-    const char *const text = gy_cuda_source(unit->file);
+    const char *const text = unit->text ? unit->text : gy_cuda_source(unit->file);
     list_put(sink, (const unsigned char *)text, strlen(text));
 }
 

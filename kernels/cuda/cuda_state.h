@@ -27,6 +27,7 @@ struct gy_cuda_plan {
     const struct gy_span *host_spans;   /* the op's */
     void *spans;                        /* their copy on the device */
     size_t span_bytes;
+    int ready;                          /* functions and spans are there */
     int placed;                         /* args holds the addresses of seen */
     void *seen[GY_ROLES];
     struct gy_args args;

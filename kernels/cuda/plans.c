@@ -173,7 +173,7 @@ static int plans_send_spans(struct gy_cuda_backend *cuda, struct gy_cuda_plan *p
     const struct gy_cuda_api *api = &cuda->lib.api;
     if (!plan->span_bytes)
         return GY_OK;
-    if (api->rt_malloc(&plan->spans, plan->span_bytes) != 0) {
+    if (!plan->spans && api->rt_malloc(&plan->spans, plan->span_bytes) != 0) {
         plan->spans = NULL;
         return GY_NOMEM(err, "the list of tensors on the device", plan->span_bytes);
     }
@@ -220,9 +220,12 @@ GY_INT int gy_cuda_ready(void *self, struct gy_error *err)
         return GY_FAIL(err, GY_E_DEVICE, "device %d cannot be used any more", cuda->ordinal);
     for (struct gy_cuda_loaded *at = cuda->units; at; at = at->next)
         GY_TRY(plans_load_unit(cuda, at, err));
-    for (struct gy_cuda_plan *plan = cuda->plans; plan && !plan->function[0]; plan = plan->next) {
+    for (struct gy_cuda_plan *plan = cuda->plans; plan; plan = plan->next) {
+        if (plan->ready)
+            continue;
         GY_TRY(plans_functions(cuda, plan, err));
         GY_TRY(plans_send_spans(cuda, plan, err));
+        plan->ready = 1;
     }
     return GY_OK;
 }

@@ -286,7 +286,9 @@ static int fit_measure(struct fit_run *run, struct gy_error *err)
     const struct gyre_config first = fit_config(run, run->batch[0], 0);
     GY_TRY(gy_engine_measure(&first, &need, fit_look_machine, run, err));
     if (run->status != GY_OK)
-        return GY_FAIL(err, run->status, "out of memory: buffers to measure the bandwidth with");
+        return GY_FAIL(err, run->status, "%s", run->status == GY_E_NOMEM
+                           ? "out of memory: buffers to measure the bandwidth with"
+                           : "the speed of this device cannot be measured");
     GY_TRY(fit_free(run, err));
     GY_TRY(fit_try_all(run, err));
     fit_choose(run);

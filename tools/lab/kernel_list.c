@@ -48,9 +48,10 @@ static void klist_line(struct klist_job *job, const struct gy_op *op, const char
     job->hot += k->spilled > 0 && k->hot;
 }
 
+/* The engine's own ops have no kernel. */
 static int klist_selected(const struct klist_job *job, const struct gy_op *op)
 {
-    return !job->config->layer || strcmp(job->config->layer, op->name) == 0;
+    return op->kernel && (!job->config->layer || strcmp(job->config->layer, op->name) == 0);
 }
 
 static void klist_print(struct klist_job *job, const struct gyre_net *net)

@@ -174,10 +174,13 @@ static void stages_page(const struct gyre_config *c, const struct stages_row *ro
         moved += (double)rows[s].sent * micros;
     }
     const double bubble = 1 - all * micros / (p * seconds);
-    gy_sink_printf(sink, json ? "{\"net\":\"%s\",\"stages\":[" : "net %s", c->net_name);
-    if (!json)
-        gy_sink_printf(sink, ", %d stages, %s: %d micro-batches of %d make an update\n\n%5s "
-                       " %-24s %-24s %5s %11s %10s %6s %9s %9s %9s\n", c->pipeline,
+    if (json) {
+        gy_sink_printf(sink, "{\"net\":");
+        gy_print_json_text(c->net_name, sink);
+        gy_sink_printf(sink, ",\"stages\":[");
+    } else
+        gy_sink_printf(sink, "net %s, %d stages, %s: %d micro-batches of %d make an update\n\n%5s "
+                       " %-24s %-24s %5s %11s %10s %6s %9s %9s %9s\n", c->net_name, c->pipeline,
                        c->stage_schedule == GYRE_GPIPE ? "gpipe" : "1f1b", micros, c->batch,
                        "stage", "first layer", "last layer", "ops", "parameters", "memory", "slots",
                        "time", "MB sent", "MB taken");
@@ -200,11 +203,14 @@ GYRE_API int gyre_print_stages(const struct gyre_config *config, int json,
     struct gy_stage_time time[GY_STAGES_MOST];
     struct gy_error err = { 0 };
     struct gyre_need need;
-    struct gyre_config c = *config;
+    struct gyre_config c = { 0 };
     const struct gy_alloc alloc = gy_alloc_default();
     double seconds = 0;
-    int status = GY_OK;
-    for (int s = 0; s < c.pipeline && s < GY_STAGES_MOST && status == GY_OK; s++) {
+    int status = gy_config_copy(&c, config, &err);
+    if (status == GY_OK && c.pipeline < 2)
+        status = GY_FAIL(&err, GY_E_ARG, "gyre_print_stages: pipeline is %d; it must be 2 or more",
+                         c.pipeline);
+    for (int s = 0; status == GY_OK && s < c.pipeline; s++) {
         rows[s] = none;
         c.stage = s;
         status = gy_engine_measure(&c, &need, stages_look, &rows[s], &err);

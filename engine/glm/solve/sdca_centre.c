@@ -81,7 +81,7 @@ static void centre_gaps_tile(void *job, int64_t tile, int thread)
     for (int64_t v = 0; v < s->views; v++) {
         const struct gy_rows *const rows = &s->view[v];
         const int64_t base = s->view_at[v], end = gy_min64(last, base + rows->count);
-        for (int64_t at = gy_max64(first, base); at < end; at += step) {
+        for (int64_t at = gy_ceil_div(gy_max64(first, base), step) * step; at < end; at += step) {
             const int32_t i = (int32_t)(at - base);
             const float y = gy_glm_y(problem, rows, i), c = gy_glm_c(problem, rows, i, y);
             const float z = gy_glm_dot(rows, i, run->w) + bias;
