@@ -45,7 +45,10 @@ static int file_out_fail(struct gy_outfile *out, struct gy_error *err)
 static int file_make_temp(struct gy_outfile *out)
 {
     struct stat info;
-    if (stat(out->path, &info) == 0 && !S_ISREG(info.st_mode))
+    const int there = stat(out->path, &info) == 0;
+    if (!there && errno != ENOENT)
+        return -1;
+    if (there && !S_ISREG(info.st_mode))
         return open(out->path, O_WRONLY | O_CLOEXEC);
     for (int turn = 0; turn < 1000; turn++) {
         const int length = snprintf(out->temp, sizeof out->temp, "%s.part%ld%03d", out->path, (long)getpid(), turn);
