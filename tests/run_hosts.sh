@@ -91,7 +91,7 @@ for transport in tcp ${has_ucx:+ucx}; do
 done
 # Without rank 0 and then another one, from unequal hosts; and without a whole host. Newcomers take
 # their places.
-epochs=60 last=checkpoint-420.safetensors
+epochs=200 last=checkpoint-1400.safetensors
 all_on='[:;] 8 \(of [0-9] \)\?ranks go on behind step'
 folder=$TMP/long expect 0 learn env
 there "$TMP/long/$last"

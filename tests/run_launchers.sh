@@ -36,7 +36,7 @@ elastic_alone()
 {
     folder=$1
     shift
-    more='--shards 4 --elastic 1:4' steps=1500
+    more='--shards 4 --elastic 1:4' steps=6000
     got=0
     ranks_train "$folder" "$@" || got=$?
     more='' steps=15
@@ -75,7 +75,7 @@ served_train()
 reaches() { there "$TMP/$1/$last"; same "$TMP/launch/$last" "$TMP/$1/$last"; }
 
 expect 0 ranks_train launch "$GYRE" launch --ranks 4 --
-long=checkpoint-1500.safetensors
+long=checkpoint-6000.safetensors
 expect 0 elastic_alone elastic "$GYRE" launch --ranks 1 --
 there "$TMP/elastic/$long"
 there "$TMP/launch/$last"
@@ -124,7 +124,7 @@ if command -v mpirun >/dev/null 2>&1; then
         rm -rf "$TMP/mpi-lost"
         strike_when has_steps "$TMP/mpi-lost" 100 1
         # shellcheck disable=SC2086
-        steps=1500 expect 0 served_train mpi-lost 1 async $mpi --enable-recovery
+        steps=6000 expect 0 served_train mpi-lost 1 async $mpi --enable-recovery
         hit
     do :; done
     there "$TMP/mpi-lost/$long"
@@ -213,9 +213,9 @@ END
 # ssh_answers NAME COMMAND...: the server does; asked by the command
 ssh_answers()
 {
-    name=$1
+    server=$1
     shift
-    "$@" ssh -F "$TMP/ssh/config" "$name" true 2>/dev/null
+    "$@" ssh -F "$TMP/ssh/config" "$server" true 2>/dev/null
 }
 sshd=$(command -v sshd || PATH=/usr/sbin:/sbin command -v sshd)
 if [ -z "$sshd" ] || ! command -v ssh >/dev/null || ! command -v ssh-keygen >/dev/null; then
@@ -226,7 +226,7 @@ elif ! ssh_begin || ! ssh_server near-a 127.0.0.1 17022 || ! ssh_server near-b 1
 else
     trap 'exit 1' INT TERM
     trap 'ssh_end; [ -z "$own_tmp" ] || rm -rf "$own_tmp"' EXIT
-    for name in near-a near-b; do soon ssh_answers $name; done
+    for i in a b; do soon ssh_answers near-$i; done
     printf 'near-a slots=2 address=127.0.0.1\nnear-b slots=2\n' >"$TMP/near.txt"
     by_ssh() { "$GYRE" launch --hosts "$TMP/near.txt" --ssh "ssh -F $TMP/ssh/config" "$@"; }
     expect 0 ranks_train ssh by_ssh --
@@ -332,7 +332,7 @@ else
         same "$TMP/whole/$last" "$TMP/slurm-served-$servers/$last"
     done
     strike_when has_steps "$TMP/slurm-lost" 100 1
-    steps=1500 expect 137 served_train slurm-lost 1 async srun -N 1 -n 4 -K0 --no-kill
+    steps=6000 expect 137 served_train slurm-lost 1 async srun -N 1 -n 4 -K0 --no-kill
     struck
     there "$TMP/slurm-lost/$long"
     says "$err" 'rank 1 on .* has ended.*; the other workers go on'
