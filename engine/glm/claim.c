@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks what a model says of itself, without anything of its training: gyre_glm_verify, which
- * tools/cmd_glm_verify.c calls. The referee takes the file's weights, and the bound that their own
- * slopes prove. Where that is less than the file says, and does not disprove it, the problem is
- * solved once more, for a better bound. */
+/* claim.c: checks what a model's file says of itself: gyre_glm_verify, which
+ * tools/cmd_glm_verify.c calls. It takes the file and its rows, and nothing of the training. The
+ * referee computes the objective of the file's weights, and the bound that their slopes prove.
+ * Where that bound neither proves nor disproves the claim, the problem is solved again, for a
+ * better one. A new kind of claim is a sentence of glm_verify_wrong. */
 #include "engine/base/public.h"
 #include "engine/glm/glm_model.h"
 #include "engine/glm/referee.h"
@@ -58,6 +59,7 @@ static int glm_verify_open(struct glm_verify *v, const struct gyre_glm_verify_co
     return gy_glm_source_open(&v->source, &v->data, &m->info, 0, v->pool, &m->alloc, err);
 }
 
+/* 1: some class counts otherwise than once a row. */
 static int glm_verify_is_weighted(const struct gyre_glm_info *info)
 {
     int i = 0;
