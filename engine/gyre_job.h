@@ -93,7 +93,7 @@ GYRE_API void gyre_job_release(struct gyre_job *job, void *memory);
 GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gyre_error *error);
 /* Makes progress on all open sums; done: 1 when this one is complete. Does not wait. */
 GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, struct gyre_error *error);
-/* GYRE_E_PEER when a rank does not come */
+/* The same, and waits, as gyre_job_sum does. GYRE_E_PEER when a rank does not come */
 GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre_error *error);
 
 #ifdef __cplusplus

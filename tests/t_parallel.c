@@ -719,6 +719,34 @@ static int par_sums_rank(void *user, struct gyre_job *job, int rank)
     return right && gyre_job_memory_shared(job, 0, &memory, &sums, &error) == GYRE_E_ARG;
 }
 
+/* Ranks begin the same sums in the same order; each waits for another one first, of other memory or
+ * in a sum of plain memory. */
+static int par_crossed_rank(void *user, struct gyre_job *job, int rank)
+{
+    const int large = *(const int *)user, ranks = gyre_job_ranks(job), total = ranks * (ranks + 1) / 2, late = rank == ranks - 1;
+    void *memory[2], *sums[2];
+    int64_t ticket[2];
+    int right = 1;
+    for (int m = 0; m < 2; m++)
+        right &= gyre_job_memory_shared(job, large ? 4000 : 64, &memory[m], &sums[m], NULL) == GYRE_OK;
+    for (int round = 0; round < 4 && right; round++) {
+        const int first = (rank + round) % 2;
+        float plain[5] = { 1, 2, 3, 4, (float)round };
+        for (int m = 0; m < 2; m++) {
+            *(float *)memory[m] = (float)(rank + 1 + m);
+            right &= gyre_job_sum_start(job, memory[m], 16, &ticket[m], NULL) == GYRE_OK;
+        }
+        right &= !late || gyre_job_sum(job, plain, 5, NULL) == GYRE_OK;
+        for (int done = round < 2; right && !done;)
+            right &= gyre_job_sum_test(job, ticket[first], &done, NULL) == GYRE_OK;
+        right &= gyre_job_sum_wait(job, ticket[first], NULL) == GYRE_OK && gyre_job_sum_wait(job, ticket[!first], NULL) == GYRE_OK;
+        right &= late || gyre_job_sum(job, plain, 5, NULL) == GYRE_OK;
+        for (int m = 0; m < 2; m++)
+            right &= *(const float *)sums[m] == (float)(total + m * ranks) && plain[4] == (float)(round * ranks);
+    }
+    return right;
+}
+
 static void par_check_sums(void)
 {
     int alone = 1;
@@ -731,11 +759,13 @@ static void par_check_sums(void)
     setenv("GYRE_ALLREDUCE", "flat/doubling", 1);
     setenv("GYRE_TRANSPORT", "tcp", 1);
     T_CHECK(gr_run(2, par_sums_rank, &alone));
+    T_CHECK(gr_run(3, par_crossed_rank, &alone));
     unsetenv("GYRE_TRANSPORT");
     unsetenv("GYRE_ALLREDUCE");
     alone = 0;
     T_CHECK(gr_run(2, par_sums_rank, &alone));
     T_CHECK(gr_run(3, par_sums_rank, &alone));
+    T_CHECK(gr_run(3, par_crossed_rank, &alone));
 }
 
 int main(void)

@@ -638,6 +638,7 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
 GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
     struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
+    gy_net_comm_progress(job->world);
     const int status = node ? gy_net_host_test(node, ticket / GY_JOB_AREAS, err) : 1;
     return status == 0 ? gy_net_comm_check(job->world, err) : gy_net_comm_explain(job->world, status, err);
 }

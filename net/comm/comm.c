@@ -332,9 +332,18 @@ static int comm_lost(struct gy_net_comm *w, struct gy_error *err)
     return gy_net_failure_lost(w->guard, err);
 }
 
+GY_INT void gy_net_comm_progress(struct gy_net_comm *w)
+{
+    for (int c = 0; w && c < GY_NET_CHANNELS; c++)
+        if (w->node[c])
+            gy_net_host_progress(w->node[c]);
+}
+
+/* Other ranks may wait for a sum of another channel first. */
 static int comm_waits(void *self, struct gy_error *err)
 {
     struct gy_net_comm *const w = self;
+    gy_net_comm_progress(w);
     gy_net_failure_wait(w->guard);
     return comm_lost(w, err);
 }
@@ -346,13 +355,13 @@ GY_INT int gy_net_comm_join(struct gy_net_comm *w, struct gy_net_host *node, int
                                                  .choice = how & GY_NET_JOIN_TREE ? NULL : &w->choice };
     struct gy_net_host_level level;
     config.end.half = (how & GY_NET_JOIN_HALF) != 0;
+    if (channel < 0 || channel >= GY_NET_CHANNELS || w->node[channel])
+        return GY_FAIL(err, GY_E_STATE, "channel %d is taken or beyond %d", channel, GY_NET_CHANNELS - 1);
     gy_net_host_watch(node, comm_waits, w);
+    w->node[channel] = node;
     if (w->topology.hosts == 1)
         return GY_OK;
-    if (channel < 0 || channel >= GY_NET_CHANNELS || w->between[channel])
-        return GY_FAIL(err, GY_E_STATE, "channel %d is taken or beyond %d", channel, GY_NET_CHANNELS - 1);
     GY_TRY(gy_net_inter_host_open(&w->between[channel], &config, &w->alloc, err));
-    w->node[channel] = node;
     gy_net_inter_host_level(w->between[channel], &level);
     gy_net_host_join(node, &level);
     return GY_OK;

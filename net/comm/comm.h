@@ -71,6 +71,8 @@ GY_INT int gy_net_comm_join(struct gy_net_comm *world, struct gy_net_host *node,
  * by its place in the turn. */
 GY_INT void gy_net_comm_turn(struct gy_net_comm *world, int channel, int sums);
 GY_INT void gy_net_comm_leave(struct gy_net_comm *world, int channel);
+/* Sums of all channels go on, without waiting; NULL is fine. */
+GY_INT void gy_net_comm_progress(struct gy_net_comm *world);
 /* The way of messages to ranks of other hosts; transport NULL: there are none. Tags from
  * GY_NET_MESSAGE_TAG on are the caller's. It ends with the world. */
 #define GY_NET_MESSAGE_TAG 0x80000000u

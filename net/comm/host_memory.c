@@ -358,8 +358,7 @@ static void host_progress_level(struct gy_net_host *node, uint64_t all)
     }
 }
 
-/* Sums this rank's slice of all that every rank is ready for. */
-static void host_progress(struct gy_net_host *node)
+GY_INT void gy_net_host_progress(struct gy_net_host *node)
 {
     uint64_t all = node->ready;
     for (int r = 0; r < node->ranks && all > node->done; r++) {
@@ -384,7 +383,7 @@ GY_INT void gy_net_host_join(struct gy_net_host *node, const struct gy_net_host_
 
 GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err)
 {
-    host_progress(node);
+    gy_net_host_progress(node);
     if (node->status != GY_OK) {
         if (err)
             *err = node->err;

@@ -67,7 +67,9 @@ GY_INT int gy_net_host_allreduce_outside(struct gy_net_host *node, float *data, 
  * from 0. It waits for other ranks only when GY_NET_HOST_OPEN sums of this rank are not
  * finished. */
 GY_INT int gy_net_host_start(struct gy_net_host *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
-/* Sums what is ready, without waiting. 1: the sum is there; 0: not yet; < 0: a status of the level
+/* Sums this rank's slice of all that every rank is ready for, without waiting. */
+GY_INT void gy_net_host_progress(struct gy_net_host *node);
+/* The same, and asks for one sum. 1: the sum is there; 0: not yet; < 0: a status of the level
  * above. */
 GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
 /* The same until the sum is there. GY_E_PEER: a rank is lost, or later than wait_ns. */
