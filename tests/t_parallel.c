@@ -2,8 +2,7 @@
 /* t_parallel.c: several processes train one net. With shards any number of them gives the same
  * bits. Buckets have any size. A batch norm over all of them stands against one process with the
  * whole batch. Also refusals, a loss that is not finite on one of them, a trace of all. Ranks on
- * devices with memory of their own (the emulator) stand beside ranks on the CPU. Other programs
- * sum, also into a result that the ranks of a host share. */
+ * devices with memory of their own (the emulator) stand beside ranks on the CPU. */
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -678,96 +677,6 @@ static void par_check_devices(struct par_left *left, struct par_left *want)
     T_CHECK(par_run(&c, left) && left->status == GYRE_E_UNSUPPORTED && strstr(left->text, "shards"));
 }
 
-/* ---- sums of other programs ---- */
-
-/* Data is filled anew as soon as its sum is there. The sum stands where all ranks of a host read
- * it, or in data if the rank is alone there. */
-static int par_sums_rank(void *user, struct gyre_job *job, int rank)
-{
-    const int alone = *(const int *)user, ranks = gyre_job_ranks(job), count = PAR_FLOATS, total = ranks * (ranks + 1) / 2;
-    struct gyre_error error;
-    void *memory = NULL, *sums = NULL;
-    int64_t ticket[2];
-    float own = 1;
-    if (gyre_job_memory_shared(job, (size_t)count * sizeof(float), &memory, &sums, &error) != GYRE_OK)
-        return 0;
-    float *const data = memory;
-    const float *const sum = sums;
-    int right = (sums == memory) == alone && sum[0] == 0 && sum[count - 1] == 0, done;
-    for (int round = 0; round < 20 && right; round++) {
-        for (int i = 0; i < count && (round == 0 || alone); i++)
-            data[i] = (float)((rank + 1) * (round + i % 7));
-        if (round % 2) {
-            right &= gyre_job_sum(job, data, count, &error) == GYRE_OK;
-        } else {
-            right &= gyre_job_sum_start(job, data, count / 3, &ticket[0], &error) == GYRE_OK;
-            right &= gyre_job_sum_start(job, data + count / 3, count - count / 3, &ticket[1], &error) == GYRE_OK;
-            right &= gyre_job_sum_test(job, ticket[1], &done, &error) == GYRE_OK;
-            right &= gyre_job_sum_wait(job, ticket[0], &error) == GYRE_OK && gyre_job_sum_wait(job, ticket[1], &error) == GYRE_OK;
-        }
-        for (int i = 0; i < count && !alone; i++) {
-            right &= data[i] == (float)((rank + 1) * (round + i % 7));
-            data[i] = (float)((rank + 1) * (round + 1 + i % 7));
-        }
-        for (int i = 0; i < count; i++)
-            right &= sum[i] == (float)(total * (round + i % 7));
-    }
-    right &= gyre_job_sum(job, &own, 1, &error) == GYRE_OK && own == (float)ranks;
-    right &= gyre_job_sum_test(job, -1, &done, &error) == GYRE_E_ARG && strstr(error.text, "-1");
-    right &= gyre_job_sum_wait(job, -1, &error) == GYRE_E_ARG && strstr(error.text, "-1");
-    gyre_job_release(job, memory);
-    return right && gyre_job_memory_shared(job, 0, &memory, &sums, &error) == GYRE_E_ARG;
-}
-
-/* Ranks begin the same sums in the same order; each waits for another one first, of other memory or
- * in a sum of plain memory. */
-static int par_crossed_rank(void *user, struct gyre_job *job, int rank)
-{
-    const int large = *(const int *)user, ranks = gyre_job_ranks(job), total = ranks * (ranks + 1) / 2, late = rank == ranks - 1;
-    void *memory[2], *sums[2];
-    int64_t ticket[2];
-    int right = 1;
-    for (int m = 0; m < 2; m++)
-        right &= gyre_job_memory_shared(job, large ? 4000 : 64, &memory[m], &sums[m], NULL) == GYRE_OK;
-    for (int round = 0; round < 4 && right; round++) {
-        const int first = (rank + round) % 2;
-        float plain[5] = { 1, 2, 3, 4, (float)round };
-        for (int m = 0; m < 2; m++) {
-            *(float *)memory[m] = (float)(rank + 1 + m);
-            right &= gyre_job_sum_start(job, memory[m], 16, &ticket[m], NULL) == GYRE_OK;
-        }
-        right &= !late || gyre_job_sum(job, plain, 5, NULL) == GYRE_OK;
-        for (int done = round < 2; right && !done;)
-            right &= gyre_job_sum_test(job, ticket[first], &done, NULL) == GYRE_OK;
-        right &= gyre_job_sum_wait(job, ticket[first], NULL) == GYRE_OK && gyre_job_sum_wait(job, ticket[!first], NULL) == GYRE_OK;
-        right &= late || gyre_job_sum(job, plain, 5, NULL) == GYRE_OK;
-        for (int m = 0; m < 2; m++)
-            right &= *(const float *)sums[m] == (float)(total + m * ranks) && plain[4] == (float)(round * ranks);
-    }
-    return right;
-}
-
-static void par_check_sums(void)
-{
-    int alone = 1;
-    struct gyre_job *job;
-    struct gyre_error error;
-    if (T_CHECK(gyre_job_open(&job, NULL, &error) == GYRE_OK)) {
-        T_CHECK(par_sums_rank(&alone, job, 0));
-        gyre_job_close(job);
-    }
-    setenv("GYRE_ALLREDUCE", "flat/doubling", 1);
-    setenv("GYRE_TRANSPORT", "tcp", 1);
-    T_CHECK(gr_run(2, par_sums_rank, &alone));
-    T_CHECK(gr_run(3, par_crossed_rank, &alone));
-    unsetenv("GYRE_TRANSPORT");
-    unsetenv("GYRE_ALLREDUCE");
-    alone = 0;
-    T_CHECK(gr_run(2, par_sums_rank, &alone));
-    T_CHECK(gr_run(3, par_sums_rank, &alone));
-    T_CHECK(gr_run(3, par_crossed_rank, &alone));
-}
-
 int main(void)
 {
     struct par_left *left = par_memory(), *want = par_memory();
@@ -793,6 +702,5 @@ int main(void)
     par_check_nonfinite(left, want);
     par_check_trace(left);
     par_check_devices(left, want);
-    par_check_sums();
     T_END("t_parallel");
 }

@@ -533,15 +533,38 @@ static void job_close_area(struct gyre_job *job, struct gy_job_area *a, int chan
     *a = (struct gy_job_area){ 0 };
 }
 
+/* All ranks ask for the same, and have the same left: then it has one place on all. */
+static int job_agree_area(struct gyre_job *job, const struct gy_job_area *a, struct gy_error *err)
+{
+    uint64_t left = 0;
+    for (int i = 0; i < GY_JOB_AREAS; i++)
+        left |= (uint64_t)(job->area[i].at != NULL) << i;
+    GY_TRY(gy_job_agree(job, "how much memory for sums is taken", a->bytes, err));
+    return gy_job_agree(job, "whether memory for sums is shared, or which was released before",
+                        left << 1 | (uint64_t)a->shared, err);
+}
+
+/* Behind what is left, in whatever order the rest was released. */
+static size_t job_area_offset(const struct gyre_job *job)
+{
+    size_t end = job->end;
+    for (int i = 0; i < GY_JOB_AREAS; i++) {
+        const size_t other = job->area[i].offset + job->area[i].base_bytes;
+        end = other > end ? other : end;
+    }
+    return end;
+}
+
 /* Meets twice: when the file is long enough, and when all have mapped and cleared their parts. A
  * failure of one is a failure of all. */
 static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
 {
     int failed = 0;
+    GY_TRY(job_agree_area(job, a, err));
     a->base_bytes = job_area_bytes(job, a);
-    if (a->base_bytes == 0 || gy_add_size(job->end, a->base_bytes, &a->offset) != 0)
+    a->offset = job_area_offset(job);
+    if (a->base_bytes == 0 || a->base_bytes > SIZE_MAX - a->offset)
         return GY_FAIL(err, GY_E_NOMEM, "%d ranks with %zu bytes of gradients each are beyond the address space", job->locals, a->bytes);
-    a->offset = job->end;
     int status = job->local == 0 ? job_lengthen(job->fd, a->offset + a->base_bytes, err) : GY_OK;
     GY_TRY(gy_job_any(job, status != GY_OK, &failed, err));
     if (!failed)
@@ -549,8 +572,6 @@ static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, int chan
     GY_TRY(gy_job_any(job, failed || status != GY_OK, &failed, err));
     if (status == GY_OK && failed)
         status = GY_FAIL(err, GY_E_NOMEM, "another rank could not take its part of the ranks' memory of %zu bytes", a->base_bytes);
-    if (status == GY_OK)
-        job->end = a->offset + a->base_bytes;
     return status;
 }
 
@@ -608,8 +629,6 @@ GY_INT void gy_job_put(struct gyre_job *job, void *memory)
     }
     if (gy_net_host_busy(a->node)) /* after a failure: others wait for them */
         gy_net_comm_fail(job->world);
-    if (job->end == a->offset + a->base_bytes)
-        job->end = a->offset;
     job_close_area(job, a, place + 1);
 }
 

@@ -83,7 +83,7 @@ struct gyre_job {
     int fd;                   /* the file that is the memory of this host's ranks; the world's */
     int64_t wait_ns;
     struct gy_recorder *recorder; /* recorder.h; NULL: alone */
-    size_t end;               /* bytes of the file that are taken */
+    size_t end;               /* bytes of the file before those of areas */
     struct gy_job_area *area; /* [GY_JOB_AREAS] */
 
     int messages;              /* ranks send each other messages */
