@@ -77,7 +77,7 @@ static int cluster_number(struct cluster_text *t, double *out)
     char text[32];
     const size_t bytes = cluster_word(t, &word);
     size_t digits = 0;
-    while (digits < bytes && (strchr("0123456789.", word[digits]) || ((word[digits] == 'e' || word[digits] == '-') && digits > 0)))
+    while (digits < bytes && (strchr("0123456789.", word[digits]) || (strchr("e-+", word[digits]) && digits > 0)))
         digits++;
     if (digits == 0 || bytes >= sizeof text)
         return cluster_bad(t, "a number is missing here");
@@ -142,7 +142,11 @@ static int cluster_include(struct cluster_text *t, struct gy_cluster_file *out)
              word[0] != '/' && slash && slash - t->name < 500 ? (int)(slash - t->name) + 1 : 0,
              t->name, (int)length, word);
     for (const struct cluster_text *at = t; at; at = at->outer, deep++)
-        if (strcmp(at->name, path) == 0 || deep == CLUSTER_DEEP)
+        if (deep == CLUSTER_DEEP)
+            return GY_FAIL(t->err, GY_E_FORMAT, "%s:%d:%d: more than %d files include each other, "
+                           "in a chain or a loop", t->name, t->number, (int)(word - t->line) + 1,
+                           CLUSTER_DEEP);
+        else if (strcmp(at->name, path) == 0)
             return GY_FAIL(t->err, GY_E_FORMAT, "%s:%d:%d: the file includes itself in a loop of "
                            "%d", t->name, t->number, (int)(word - t->line) + 1, deep + 1);
     t->at = word + length;
@@ -220,6 +224,8 @@ GY_INT int gy_cluster_parse(struct gy_cluster_file *out, const char *text, size_
     if (c->inside_rate <= 0 || (c->hosts > 1 && c->nic_rate <= 0) ||
         (c->hosts_per_rack > 0 && c->rack_rate <= 0))
         return cluster_bad(&t, "a rate is missing: inside, nic with several hosts, rack with hosts-per-rack");
+    if (c->backward > 1)
+        return cluster_bad(&t, "backward is a part of compute: at most 1");
     if (c->burst > 0 && c->peak <= c->nic_rate)
         return cluster_bad(&t, "the rate of burst, while it lasts, must be above nic's");
     *out = file;
