@@ -71,13 +71,14 @@ GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error);
 GYRE_API void gyre_job_close(struct gyre_job *job); /* NULL is fine; nets of it must be closed */
 GYRE_API int gyre_job_rank(const struct gyre_job *job);  /* NULL: 0 */
 GYRE_API int gyre_job_ranks(const struct gyre_job *job); /* NULL: 1 */
-/* data[i] = sum of all ranks' data[i], the same bits on each. data may be any memory; memory of
- * gyre_job_memory saves a copy. Blocks. */
+/* data[i] = sum of all ranks' data[i], the same bits on each (NaNs may differ in theirs). data may
+ * be any memory; memory of gyre_job_memory saves a copy. Blocks. GYRE_E_PEER: a rank is lost, or
+ * sums another count. */
 GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, struct gyre_error *error);
 
 /* Sums over a job's ranks, also for programs that train by other means (libgyre-net.so). */
 /* Takes zeroed memory on a page of its own, in which sums need no copy on one host. All ranks take
- * the same sizes in the same order. Blocks. */
+ * the same sizes in the same order, else GYRE_E_MISMATCH. Blocks. */
 GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **memory, struct gyre_error *error);
 /* As gyre_job_memory, with separate memory for the sums. The sum of data in `memory` stands at the
  * same offset in `sums`, which all ranks of a host, or socket, share and only read. Data stays
@@ -87,7 +88,7 @@ GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **memory, 
 GYRE_API int gyre_job_memory_shared(struct gyre_job *job, size_t bytes, void **memory, void **sums, struct gyre_error *error);
 /* NULL is fine; no sum may be open in it */
 GYRE_API void gyre_job_release(struct gyre_job *job, void *memory);
-/* Begins data[i] = sum of all ranks' data[i], the same bits on each. data lies in memory of
+/* Begins data[i] = sum of all ranks' data[i], as gyre_job_sum. data lies in memory of
  * gyre_job_memory and must not be touched until the sum is complete. All ranks begin the same sums
  * in the same order. Does not allocate. */
 GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gyre_error *error);

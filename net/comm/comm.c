@@ -481,11 +481,14 @@ GY_INT int gy_net_comm_explain(struct gy_net_comm *w, int status, struct gy_erro
     const struct timespec moment = {0, 5000000};
     if (status < 0)
         gy_net_comm_fail(w);
-    if (status != GY_E_PEER || !w)
+    if ((status != GY_E_PEER && status != GY_E_MISMATCH) || !w)
         return status;
-    comm_tell(w);
+    if (status == GY_E_MISMATCH) /* ranks sum what is not the same */
+        gy_net_failure_tell(w->guard, err->text);
+    else
+        comm_tell(w);
     const int64_t deadline = gy_clock_ns() + GY_NET_SILENT_NS + 2 * GY_NET_BEAT_NS;
     while (comm_lost(w, err) == GY_OK && gy_clock_ns() < deadline)
         nanosleep(&moment, NULL);
-    return status;
+    return GY_E_PEER;
 }

@@ -101,8 +101,9 @@ GY_INT int gy_net_comm_spared(const struct gy_net_comm *world, int rank, const c
 GY_INT void gy_net_comm_tell(struct gy_net_comm *world, const char *text);
 /* Waits until all ranks have come here. GY_E_PEER: one is lost, or has left. NULL is fine. */
 GY_INT int gy_net_comm_end(struct gy_net_comm *world, struct gy_error *err);
-/* Explains a sum that failed with this status, and returns it. After GY_E_PEER it waits up to 3 s
- * for the sentence of all ranks, which err gets. world NULL: does nothing. */
+/* Explains a sum that failed with this status, and returns it. After GY_E_PEER, and GY_E_MISMATCH,
+ * which becomes GY_E_PEER, it waits up to 3 s for the sentence of all ranks, which err gets. world
+ * NULL: does nothing. */
 GY_INT int gy_net_comm_explain(struct gy_net_comm *world, int status, struct gy_error *err);
 
 #endif

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* host_memory.c: the mapping has one line a rank with the number of the meeting that it has
- * reached. Then come two slots a rank for small buffers, used in turn, and the ranks' buffers. At a
- * meeting a rank writes its number, then waits until every other is at least there. It spins a
- * while, then yields its processor, so that more ranks than processors work, too.
+ * reached. Then come two slots a rank for small buffers, used in turn, what ranks have begun, and
+ * their buffers. At a meeting a rank writes its number, then waits until every other is at least
+ * there. It spins a while, then yields its processor, so that more ranks than processors work,
+ * too.
  *
  * A sum that was begun uses two counters a rank. `ready` passes its number when the rank's buffer
  * is ready, `done` when the rank has summed its slice. The sum is complete when all ranks' `done`
  * are past it. Counters only grow; one rank alone writes each. With a level above, a slice is
  * summed into this rank's own buffer, where that level works on it. When complete it is copied into
  * the others'. Where the result is shared, the level works on the slice in it, and nothing is
- * copied. The result's place is that of a further rank's buffers. */
+ * copied. The result's place is that of a further rank's buffers.
+ *
+ * A rank writes what it sums, for a meeting into its line, else into a row of its last sums. Where
+ * all have come, each compares. */
 #include <sched.h>
 
 #include "engine/base/clock.h"
@@ -24,20 +28,24 @@
 /* bytes; larger sums are faster with two meetings and one slice a rank than with one meeting */
 #define HOST_FEW 512
 #define HOST_STRIP 2048      /* floats that are summed at a time: they stay in the first cache */
+/* A rank that is GY_NET_HOST_OPEN sums ahead may begin as many more before this one looks. */
+#define HOST_BEGUN (2 * GY_NET_HOST_OPEN)
 #define HOST_DEPTH 7         /* strips that a sum of 64 ranks keeps at once */
 
-struct host_memory_line {
-    uint64_t reached, ready, done;
-    unsigned char pad[GY_CACHE_LINE - 3 * sizeof(uint64_t)];
-};
 struct host_begun {
     size_t offset;
     int64_t count;
+};
+struct host_memory_line {
+    uint64_t reached, ready, done;
+    struct host_begun meets[2];             /* for which sum: meeting % 2 */
+    unsigned char pad[GY_CACHE_LINE - 3 * sizeof(uint64_t) - 2 * sizeof(struct host_begun)];
 };
 struct gy_net_host {
     struct gy_alloc alloc;
     struct host_memory_line *lines;                /* [ranks] */
     unsigned char *slots;                   /* [2][ranks][GY_NET_HOST_SMALL] */
+    struct host_begun *begun;               /* [ranks][HOST_BEGUN]: ticket % HOST_BEGUN */
     unsigned char *memory[GY_NET_HOST_RANKS];
     unsigned char *result;                  /* this rank's memory, or the result of all */
     /* floats; larger sums and their operands of all ranks do not fit in the last cache */
@@ -49,13 +57,12 @@ struct gy_net_host {
     uint64_t meeting;                       /* the last one that this rank reached */
     unsigned turn;                          /* small sums so far: which slot is next */
     int first[GY_NET_HOST_RANKS + 1];       /* leaves of the tree before those of each rank */
-    struct host_begun sums[GY_NET_HOST_OPEN]; /* ticket % GY_NET_HOST_OPEN */
     uint64_t ready, done;                   /* this rank's, as they stand in its line */
     struct gy_net_host_level level;         /* above; parts 0: none */
     int (*lost)(void *self, struct gy_error *err);
     void *watch;                            /* of lost */
     uint64_t given;                         /* sums that were given to the level above */
-    int status;                             /* of the level above, once it failed; with err */
+    int status;                             /* of begun sums, once one failed; with err */
     struct gy_error err;
 };
 
@@ -71,7 +78,8 @@ GY_INT size_t gy_net_host_bytes(int ranks, size_t most, int shared)
     if (ranks < 1 || ranks > GY_NET_HOST_RANKS || gy_add_size(most, 2 * HOST_PAGE, &each) != 0)
         return 0;
     each = host_each(most);
-    if (gy_add_size(each, sizeof(struct host_memory_line) + 2 * GY_NET_HOST_SMALL, &each) != 0 ||
+    if (gy_add_size(each, sizeof(struct host_memory_line) + 2 * GY_NET_HOST_SMALL +
+                              HOST_BEGUN * sizeof(struct host_begun), &each) != 0 ||
         gy_mul_size(each, (size_t)ranks + (shared && ranks > 1), &bytes) != 0)
         return 0;
     return gy_add_size(bytes, HOST_PAGE, &bytes) == 0 ? bytes : 0;
@@ -88,8 +96,10 @@ GY_INT int gy_net_host_open(struct gy_net_host **out, void *base, int rank, int 
     const size_t each = host_each(most), lines = gy_align_up((size_t)ranks * sizeof(struct host_memory_line), HOST_PAGE);
     *node = (struct gy_net_host){ .alloc = *alloc, .lines = base, .rank = rank, .ranks = ranks, .most = most, .wait_ns = wait_ns };
     node->slots = (unsigned char *)base + lines;
+    unsigned char *const begun = node->slots + 2 * (size_t)ranks * GY_NET_HOST_SMALL;
+    node->begun = (struct host_begun *)(void *)begun;
     for (int r = 0; r < ranks; r++)
-        node->memory[r] = node->slots + 2 * (size_t)ranks * GY_NET_HOST_SMALL + (size_t)r * each;
+        node->memory[r] = begun + (size_t)ranks * HOST_BEGUN * sizeof *node->begun + (size_t)r * each;
     node->result = node->memory[rank];
     for (int r = 0; r <= ranks; r++)
         node->first[r] = r;
@@ -171,13 +181,34 @@ static int host_wait(const struct gy_net_host *node, int other, int64_t *deadlin
     return GY_OK;
 }
 
-GY_INT int gy_net_host_barrier(struct gy_net_host *node, struct gy_error *err)
+/* All ranks that compare have the same sentence. */
+static int host_compare(const struct host_begun *first, const struct host_begun *other, int rank,
+                        struct gy_error *err)
 {
+    if (first->offset == other->offset && first->count == other->count)
+        return GY_OK;
+    return GY_FAIL(err, GY_E_MISMATCH, "rank %d of this host sums %" PRId64 " floats at byte %zu, "
+                   "rank 0 sums %" PRId64 " at byte %zu: all ranks begin the same sums in the same "
+                   "order", rank, other->count, other->offset, first->count, first->offset);
+}
+
+/* At a meeting all ranks sum the same. A rank may be one meeting ahead of those that compare. */
+static int host_meet(struct gy_net_host *node, size_t offset, int64_t count, struct gy_error *err)
+{
+    const uint64_t turn = ++node->meeting % 2;
     int64_t deadline = 0;
-    __atomic_store_n(&node->lines[node->rank].reached, ++node->meeting, __ATOMIC_RELEASE);
+    node->lines[node->rank].meets[turn] = (struct host_begun){ offset, count };
+    __atomic_store_n(&node->lines[node->rank].reached, node->meeting, __ATOMIC_RELEASE);
     for (int k = 1; k < node->ranks; k++)
         GY_TRY(host_wait(node, (node->rank + k) % node->ranks, &deadline, err));
+    for (int r = 1; r < node->ranks; r++)
+        GY_TRY(host_compare(&node->lines[0].meets[turn], &node->lines[r].meets[turn], r, err));
     return GY_OK;
+}
+
+GY_INT int gy_net_host_barrier(struct gy_net_host *node, struct gy_error *err)
+{
+    return host_meet(node, 0, 0, err);
 }
 
 /* How many of `count` ranks, from rank lo on, the left branch of the tree has. */
@@ -265,7 +296,7 @@ static int host_small(struct gy_net_host *node, float *data, int64_t count, stru
     const float *from[GY_NET_HOST_RANKS];
     unsigned char *slots = node->slots + (size_t)(node->turn++ % 2) * (size_t)node->ranks * GY_NET_HOST_SMALL;
     memcpy(slots + (size_t)node->rank * GY_NET_HOST_SMALL, data, (size_t)count * sizeof(float));
-    GY_TRY(gy_net_host_barrier(node, err));
+    GY_TRY(host_meet(node, 0, count, err));
     for (int r = 0; r < node->ranks; r++)
         from[r] = (const float *)(const void *)(slots + (size_t)r * GY_NET_HOST_SMALL);
     const struct host_strip strip = {node, from, 0, count};
@@ -308,9 +339,9 @@ GY_INT int gy_net_host_allreduce(struct gy_net_host *node, float *data, int64_t 
         return host_both(node, data, count, err);
     if ((size_t)count * sizeof(float) <= HOST_FEW && !host_shared(node))
         return host_small(node, data, count, err);
-    GY_TRY(gy_net_host_barrier(node, err));
+    GY_TRY(host_meet(node, offset, count, err));
     host_reduce_at(node, offset, count);
-    return gy_net_host_barrier(node, err);
+    return host_meet(node, offset, count, err);
 }
 
 /* ---- sums that are begun ---- */
@@ -335,13 +366,29 @@ static void host_own(struct gy_net_host *node, const struct host_begun *sum, int
             memcpy((float *)(void *)(node->memory[r] + sum->offset) + begin, own + begin, (size_t)(end - begin) * sizeof(float));
 }
 
+static struct host_begun *host_begun_at(const struct gy_net_host *node, int rank, uint64_t ticket)
+{
+    return &node->begun[(size_t)rank * HOST_BEGUN + ticket % HOST_BEGUN];
+}
+
+/* All ranks have begun it. */
+static int host_is_same(struct gy_net_host *node, uint64_t ticket)
+{
+    for (int r = 1; r < node->ranks && node->status == GY_OK; r++)
+        node->status = host_compare(host_begun_at(node, 0, ticket), host_begun_at(node, r, ticket),
+                                    r, &node->err);
+    return node->status == GY_OK;
+}
+
 /* As many sums as the level takes are with it at once; they come back in their order. */
 static void host_progress_level(struct gy_net_host *node, uint64_t all)
 {
     const struct gy_net_host_level *level = &node->level;
     int done = 1;
-    for (; node->status == GY_OK && node->given < all && node->given - node->done < level->flights; node->given++) {
-        const struct host_begun *sum = &node->sums[node->given % GY_NET_HOST_OPEN];
+    for (; node->given < all && node->given - node->done < level->flights; node->given++) {
+        if (!host_is_same(node, node->given))
+            break;
+        const struct host_begun *sum = host_begun_at(node, node->rank, node->given);
         host_own(node, sum, 0);
         node->status = level->start(level->self, (unsigned)(node->given % level->flights), (float *)(void *)(node->result + sum->offset),
                                     sum->count, &node->err);
@@ -353,7 +400,7 @@ static void host_progress_level(struct gy_net_host *node, uint64_t all)
         if (!done)
             continue; /* later ones move too */
         if (!host_shared(node))
-            host_own(node, &node->sums[s % GY_NET_HOST_OPEN], 1);
+            host_own(node, host_begun_at(node, node->rank, s), 1);
         __atomic_store_n(&node->lines[node->rank].done, ++node->done, __ATOMIC_RELEASE);
     }
 }
@@ -369,8 +416,8 @@ GY_INT void gy_net_host_progress(struct gy_net_host *node)
         host_progress_level(node, all);
         return;
     }
-    while (node->done < all) {
-        const struct host_begun *sum = &node->sums[node->done % GY_NET_HOST_OPEN];
+    while (node->done < all && host_is_same(node, node->done)) {
+        const struct host_begun *sum = host_begun_at(node, node->rank, node->done);
         host_reduce_at(node, sum->offset, sum->count);
         __atomic_store_n(&node->lines[node->rank].done, ++node->done, __ATOMIC_RELEASE);
     }
@@ -445,7 +492,7 @@ GY_INT int gy_net_host_start(struct gy_net_host *node, float *data, int64_t coun
     if (node->ready - node->done == GY_NET_HOST_OPEN)
         GY_TRY(gy_net_host_wait(node, (int64_t)node->done, err));
     *ticket = (int64_t)node->ready;
-    node->sums[node->ready % GY_NET_HOST_OPEN] = (struct host_begun){offset, count};
+    *host_begun_at(node, node->rank, node->ready) = (struct host_begun){offset, count};
     __atomic_store_n(&node->lines[node->rank].ready, ++node->ready, __ATOMIC_RELEASE);
     return GY_OK;
 }

@@ -175,7 +175,14 @@ static int stream_is_sealed(struct gy_net_code *code, struct stream_line right, 
 
 static int stream_doubt(struct gy_net_stream *s, const char *what, uint32_t tag, uint64_t bytes)
 {
-    s->fault = (struct gy_net_stream_fault){what, tag, bytes, s->in_code.made - 1};
+    s->fault = (struct gy_net_stream_fault){what, tag, bytes, s->in_code.made - 1, bytes};
+    return -1;
+}
+
+/* A message has not the bytes that its receive waits for: the ranks do not do the same. */
+static int stream_unlike(struct gy_net_stream *s, const struct gy_net_request *r, uint64_t bytes)
+{
+    s->fault = (struct gy_net_stream_fault){"message", r->tag, bytes, 0, r->bytes};
     return -1;
 }
 
@@ -313,7 +320,7 @@ static int stream_place(struct gy_net_stream *s)
         r = r->next;
     if (r) {
         if (r->bytes != s->in.value)
-            return -1;
+            return stream_unlike(s, r, s->in.value);
         gy_net_list_remove(&s->receives, r);
         s->came += stream_weight(r->bytes);
         s->filling = r;
@@ -530,7 +537,8 @@ static int stream_take_early(struct gy_net_stream *s, struct gy_net_request *r)
     struct gy_net_tag *const tag = early ? gy_net_tags_take(&s->tags, r->tag, &s->alloc) : NULL;
     if (!tag)
         return 0;
-    if (early->bytes != r->bytes) { /* the ranks do not do the same */
+    if (early->bytes != r->bytes) {
+        stream_unlike(s, r, early->bytes);
         gy_net_stream_end(s);
         return 0;
     }

@@ -24,11 +24,13 @@ GY_INT void gy_net_stream_begin(struct gy_net_stream *stream, int fd, const stru
  * still be received. A second call does no harm. */
 GY_INT void gy_net_stream_end(struct gy_net_stream *stream);
 GY_INT int gy_net_stream_has_ended(const struct gy_net_stream *stream);
-/* Why the stream has ended, where the bytes that came were not those sent; else NULL. */
+/* Why the stream has ended, where the bytes that came were not those sent, or more or fewer than a
+ * receive waits for; else NULL. */
 struct gy_net_stream_fault {
     const char *what; /* "line", whose tag and bytes may be wrong themselves, or "message" */
     uint32_t tag;
     uint64_t bytes, code; /* code: number of the wrong one, from 1 */
+    uint64_t waited;      /* the receive's bytes; else as bytes */
 };
 GY_INT const struct gy_net_stream_fault *gy_net_stream_fault(const struct gy_net_stream *stream);
 GY_INT int gy_net_stream_is_pending(const struct gy_net_stream *stream); /* requests wait */

@@ -297,7 +297,12 @@ static void tcp_note_fault(struct gy_net_tcp *t, const struct tcp_peer *p)
     gy_net_endpoint_text(&p->here, own, sizeof own);
     gy_net_endpoint_text(&p->there, peer, sizeof peer);
     t->fault.tag = f->tag;
-    snprintf(t->fault.text, sizeof t->fault.text, "rank %d got a %s from rank %d by TCP, %s from %s, that is not what was sent (tag %08" PRIx32
+    if (f->waited != f->bytes)
+        snprintf(t->fault.text, sizeof t->fault.text, "rank %d waits for %" PRIu64 " bytes, and "
+                 "rank %d sends %" PRIu64 ": they do not do the same (tag %08" PRIx32 ")",
+                 t->self.rank, f->waited, p->rank, f->bytes, f->tag);
+    else
+        snprintf(t->fault.text, sizeof t->fault.text, "rank %d got a %s from rank %d by TCP, %s from %s, that is not what was sent (tag %08" PRIx32
              ", %" PRIu64 " bytes)", t->self.rank, f->what, p->rank, own, peer, f->tag, f->bytes);
 }
 
@@ -312,6 +317,8 @@ static int tcp_post(void *self, struct gy_net_request *r, struct gy_error *err)
         tcp_dial(t, p);
     const int status = gy_net_stream_post(p->stream, r);
     p->broke |= status == GY_E_PEER;
+    if (status == GY_E_PEER)
+        tcp_note_fault(t, p);
     if (status == GY_OK)
         return GY_OK;
     return status == GY_E_PEER ? GY_FAIL(err, GY_E_PEER, "rank %d is gone", r->peer)
