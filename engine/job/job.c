@@ -646,7 +646,7 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
     const int place = job_find_area(job, data);
     int64_t number = 0;
     if (place < 0)
-        return GY_FAIL(err, GY_E_BUG, "a sum of %" PRId64 " floats was begun outside the ranks' memory", count);
+        return GY_FAIL(err, GY_E_ARG, "a sum of %" PRId64 " floats was begun outside the ranks' memory", count);
     gy_net_comm_enter(job->world);
     if (job->area[place].node)
         GY_TRY(gy_net_comm_explain(job->world, gy_net_host_start(job->area[place].node, data, count, &number, err), err));
