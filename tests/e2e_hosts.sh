@@ -94,6 +94,7 @@ refused 2 "$TMP/hosts:1: \"slots=257\"; slots are a number from 1 to 256" 'a slo
 refused 2 "$TMP/hosts:2: \"slots=2x\"; slots are a number from 1 to 256" '# a\nb slots=2x\n'
 refused 2 "$TMP/hosts:1: \"slots=\"; slots are a number from 1 to 256" 'a slots=\n'
 refused 2 "$TMP/hosts:2: \"speed=3\" is not known; after a host's name come slots=N and address=ADDRESS" 'a\nb speed=3\n'
+refused 2 "$TMP/hosts:3: a is there twice; slots=N gives it N processes" 'a slots=2\nb\na address=b\n'
 refused 2 "$TMP/hosts:1: \"address=\" is not known; after a host's name come slots=N and address=ADDRESS" 'a address=\n'
 refused 2 "$TMP/hosts:1: this is no host's name" '-oProxyCommand=x\n'
 refused 2 "$TMP/hosts:1: this is no host's name" "$(printf '%0300d' 0)\n"

@@ -77,6 +77,16 @@ static int host_next_line(FILE *file, char *text, size_t room)
     return 1;
 }
 
+/* Its processes would be numbered twice. */
+static int host_is_new(const struct launch_host *hosts, int count, const char *path, int line)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(hosts[i].name, hosts[count].name))
+            return cli_fail(CLI_USAGE, "%s:%d: %s is there twice; slots=N gives it N processes",
+                            path, line, hosts[i].name);
+    return CLI_OK;
+}
+
 int launch_read_hosts(const char *path, struct launch_host *hosts, int *count)
 {
     char text[LAUNCH_LINE + 1];
@@ -97,6 +107,8 @@ int launch_read_hosts(const char *path, struct launch_host *hosts, int *count)
             break;
         }
         code = host_line(text, path, line, &hosts[*count], &taken);
+        if (code == CLI_OK && taken)
+            code = host_is_new(hosts, *count, path, line);
         *count += taken;
     }
     fclose(file);
