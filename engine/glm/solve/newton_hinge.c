@@ -20,7 +20,8 @@
  *
  * Margins and sum of y a x are moved on in double. They are made anew from w and a where a stage
  * begins and they have moved far. The goal is reached when the certificate of w and a as the floats
- * that they are kept in says so. */
+ * that they are kept in says so. A run that ends otherwise leaves the w of the least P and the a of
+ * the largest D. */
 #include "engine/glm/glm_room.h"
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"
@@ -63,7 +64,7 @@ struct hinge {
     double slope, curve;        /* along the step */
     double slack;               /* the certificate's first sum */
     double pull;                /* and its second */
-    double least;               /* P of kept */
+    double least, most;         /* P of kept; the largest D, of the run's dual variables */
     /* longest way of a margin since they were made, at most; with ranks the sum of theirs */
     double far;
 };
@@ -265,8 +266,10 @@ static int hinge_visit(struct hinge *h, struct gy_error *err)
         memcpy(h->kept, nw->run->w, nw->dims * sizeof *h->kept);
         h->least = at->primal;
     }
-    if (nw->run->dual && h->step == 1)
+    if (nw->run->dual && h->step == 1 && at->dual > h->most) {
         memcpy(nw->run->dual, h->dual, (size_t)nw->rows * sizeof *h->dual);
+        h->most = at->dual;
+    }
     return GY_OK;
 }
 
@@ -350,6 +353,7 @@ static int hinge_begin(struct hinge *h, int step, struct gy_error *err)
 {
     h->step = step;
     h->least = (double)INFINITY;
+    h->most = (double)-INFINITY;
     GY_TRY(hinge_walk(h, hinge_begin_tile, err));
     return hinge_anew(h, err);
 }
@@ -403,7 +407,9 @@ static int hinge_close(struct hinge *h, enum gy_glm_why *why, struct gy_error *e
     const double before = run->result.gap;
     if (*why != GY_GLM_GAP)
         memcpy(run->w, h->kept, h->nw.dims * sizeof *run->w);
-    GY_TRY(gy_glm_certify(run, run->w, h->dual, &run->result, err));
+    else if (run->dual)
+        memcpy(run->dual, h->dual, (size_t)h->nw.rows * sizeof *h->dual);
+    GY_TRY(gy_glm_certify(run, run->w, run->dual ? run->dual : h->dual, &run->result, err));
     const double goal = run->stop.gap * fabs(run->result.primal);
     if (run->stop.gap > 0 && run->result.gap <= goal)
         *why = GY_GLM_GAP;
