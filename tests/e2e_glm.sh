@@ -211,6 +211,12 @@ for model in tiny0 tiny2 tiny3 tiny5 tiny6 free; do
     json
     says "$out" '"holds":true'
 done
+# bounds that are better than their gaps: those of the weights' slopes do not reach them
+printf '0 1:-1\n1 1:-2 2:-2 3:2\n0 1:1 2:1 3:-1\n' >kink.svm
+for gap in 0.0001 0.1; do
+    expect 0 "$GYRE" glm train kink.svm kink.model --loss hinge --l1 1 --l2 0.5 --gap $gap --threads 1
+    expect 0 "$GYRE" glm verify kink.model kink.svm --threads 1
+done
 # The same model with another weight, another objective, another bound. Each has its own checksum,
 # or none.
 unsummed() { sed 's/^gyre 2$/gyre 1/; /^crc32c/d' "$@"; }

@@ -147,7 +147,8 @@ static int glm_verify_again(struct glm_verify *v, int k, struct gyre_glm_verdict
     static const struct {
         const char *solver;
         double part; /* of the gap that is to be proved */
-    } turns[] = { { NULL, 0.9 }, { NULL, 0.2 }, { "sdca", 0.9 }, { "newton", 0.9 }, { "l1", 0.9 } };
+    } turns[] = { { NULL, 0.9 }, { NULL, 0.2 }, { NULL, 0.01 }, { "sdca", 0.9 }, { "newton", 0.9 },
+                { "l1", 0.9 } };
     const struct gyre_glm_part *const claim = &v->model->part[k];
     const double said = isfinite(claim->bound) && isfinite(claim->objective) ? (claim->objective - claim->bound) / claim->objective : 1;
     double best = HUGE_VAL;
