@@ -231,6 +231,45 @@ static void test_metrics(void)
     gyre_glm_close(m);
 }
 
+/* log-losses of several classes are those of the scores, also where a float has no such small
+ * probability, or none between it and 1. */
+static void test_class_metrics(void)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    const float labels[] = { 0, 1, 2, 3 }, size[] = { 1, 30, 300, 1e7f };
+    for (int turn = 0; turn < 8; turn++) {
+        const struct gyre_glm_info info = { .loss = GYRE_GLM_LOGISTIC, .classes = 4, .features = 1, .label = labels, .softmax = turn / 4 };
+        struct gyre_glm *m = NULL;
+        struct gy_glm_meter *meter = NULL;
+        struct gyre_glm_metrics v;
+        float score[400], label[100], share[4];
+        long double loss = 0;
+        T_CHECK(gy_glm_model_take(&m, &info, &alloc, NULL) == GY_OK && gy_glm_meter_open(&meter, m, &alloc, NULL) == GY_OK);
+        for (int i = 0; i < 100; i++) {
+            long double part[4], most = -INFINITY, sum = 0;
+            label[i] = (float)(i % 4);
+            for (int k = 0; k < 4; k++) {
+                const long double z = (long double)(score[4 * i + k] = size[turn % 4] * gy_rng_normal(8, 9, (uint64_t)turn, (uint64_t)(4 * i + k)));
+                part[k] = info.softmax ? z : (z < 0 ? z : 0) - log1pl(expl(z < 0 ? z : -z));
+                most = fmaxl(most, part[k]);
+            }
+            for (int k = 0; k < 4; k++)
+                sum += expl(part[k] - most);
+            loss += most + logl(sum) - part[i % 4];
+            T_CHECK(gy_glm_probability(m, score + 4 * i, share));
+            for (int k = 0; k < 4; k++)
+                T_CHECK_MSG(fabsl((long double)share[k] - expl(part[k] - most) / sum) < 1e-7L, "turn %d, row %d, class %d: %g", turn, i, k, (double)share[k]);
+        }
+        const struct gy_rows rows = { .count = 100, .label = label };
+        const struct gy_glm_slice slice = { .rows = &rows, .count = 100, .score = score };
+        T_CHECK(gy_glm_meter_take(meter, &slice, NULL) == GY_OK);
+        gy_glm_meter_metrics(meter, &v);
+        T_CHECK_MSG(fabs(v.log_loss - (double)(loss / 100)) <= 1e-12 * v.log_loss, "turn %d: %.15g, plain %.15g", turn, v.log_loss, (double)(loss / 100));
+        gy_glm_meter_close(meter);
+        gyre_glm_close(m);
+    }
+}
+
 static void test_regression_metrics(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
@@ -468,6 +507,7 @@ int main(void)
     test_label_twice();
     test_scores();
     test_metrics();
+    test_class_metrics();
     test_regression_metrics();
     test_arrays();
     test_refused();

@@ -2,6 +2,7 @@
 /* glm_model.c: a linear model in memory: one weight vector for two classes or a regression, one a
  * class for more. A score is a sum in double in a fixed order: slices of rows do not change it. */
 #include "engine/glm/glm_model.h"
+#include <float.h>
 
 GY_INT const char *gy_glm_loss_name(int loss)
 {
@@ -187,28 +188,44 @@ GY_INT int32_t gy_glm_decide(const struct gyre_glm *model, const float *score)
     return best;
 }
 
-/* Softmax; or one class against the rest, sigmoids scaled to sum to 1 as in liblinear. */
-static void glm_model_shares(const struct gyre_glm_info *info, const float *score, float *out)
+/* The logarithm of what class k's probability is in proportion to. Softmax; or one class against
+ * the rest, sigmoids scaled to sum to 1 as in liblinear. */
+static double glm_model_part(const struct gyre_glm_info *info, const float *score, int k)
 {
-    double sum = 0, most = (double)score[0];
-    for (int m = 1; m < info->models; m++)
-        most = (double)score[m] > most ? (double)score[m] : most;
-    for (int m = 0; m < info->models; m++) {
-        out[m] = info->softmax ? (float)exp((double)score[m] - most) : gy_glm_sigmoid(score[m]);
-        sum += (double)out[m];
-    }
-    for (int m = 0; m < info->models; m++)
-        out[m] = sum > 0 ? (float)((double)out[m] / sum) : 1.0f / (float)info->models;
+    const double z = fmax(fmin((double)score[k], (double)FLT_MAX), -(double)FLT_MAX);
+    return info->softmax ? z : -gy_glm_logistic_value(1, z);
+}
+
+/* The logarithm of the sum of all, less the largest; which that is comes into *most. */
+static double glm_model_spread(const struct gyre_glm_info *info, const float *score, double *most)
+{
+    double sum = 0;
+    *most = glm_model_part(info, score, 0);
+    for (int k = 1; k < info->models; k++)
+        *most = fmax(*most, glm_model_part(info, score, k));
+    for (int k = 0; k < info->models; k++)
+        sum += exp(glm_model_part(info, score, k) - *most);
+    return log(sum);
+}
+
+GY_INT double gy_glm_log_loss(const struct gyre_glm *model, const float *score, int32_t class)
+{
+    double most;
+    const double spread = glm_model_spread(&model->info, score, &most);
+    return spread + (most - glm_model_part(&model->info, score, class));
 }
 
 GY_INT int gy_glm_probability(const struct gyre_glm *model, const float *score, float *out)
 {
     const struct gyre_glm_info *info = &model->info;
+    double most;
     if (info->loss != GYRE_GLM_LOGISTIC || info->classes < 2)
         return 0;
-    if (info->models > 1)
-        glm_model_shares(info, score, out);
-    else {
+    if (info->models > 1) {
+        const double spread = glm_model_spread(info, score, &most);
+        for (int k = 0; k < info->models; k++)
+            out[k] = (float)exp(glm_model_part(info, score, k) - most - spread);
+    } else {
         out[0] = gy_glm_sigmoid(-score[0]);
         out[1] = gy_glm_sigmoid(score[0]);
     }

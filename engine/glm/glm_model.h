@@ -47,6 +47,8 @@ GY_INT void gy_glm_score(const struct gy_glm_scorer *scorer, const struct gy_row
 GY_INT int32_t gy_glm_decide(const struct gyre_glm *model, const float *score);
 /* Probabilities of classes from the scores of one row: 1, or 0: the model gives none. */
 GY_INT int gy_glm_probability(const struct gyre_glm *model, const float *score, float *out);
+/* -log of the class's, of several; also where that is less than a float or a double can be. */
+GY_INT double gy_glm_log_loss(const struct gyre_glm *model, const float *score, int32_t class);
 
 /* glm_model_text.c, glm_model_read.c, glm_model_onnx.c */
 GY_INT void gy_glm_model_print(const struct gyre_glm *model, struct gy_sink *sink);

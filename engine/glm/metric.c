@@ -17,7 +17,6 @@ struct gy_glm_meter {
     int64_t rows, unknown;
     double weight, loss, log_loss;
     double *actual, *predicted, *hit; /* [classes + 1] weights of rows */
-    float *share;                     /* [classes + 1] probabilities of one row */
     double mean, spread, error;       /* regression: of labels; sum of squared errors */
     /* scores as sortable whole numbers, with the weight in the low bits, negative for the smaller
      * label */
@@ -37,8 +36,7 @@ GY_INT int gy_glm_meter_open(struct gy_glm_meter **out, const struct gyre_glm *m
     m->model = model;
     m->classes = classes;
     m->actual = gy_alloc_take(alloc, 3 * classes, sizeof *m->actual);
-    m->share = gy_alloc_take(alloc, classes, sizeof *m->share);
-    if (!m->actual || !m->share) {
+    if (!m->actual) {
         gy_glm_meter_close(m);
         return GY_NOMEM(err, "counts of classes", 3 * classes * sizeof *m->actual);
     }
@@ -56,7 +54,6 @@ GY_INT void gy_glm_meter_close(struct gy_glm_meter *m)
         return;
     const struct gy_alloc alloc = m->alloc;
     gy_alloc_free(&alloc, m->actual, 3 * m->classes * sizeof *m->actual);
-    gy_alloc_free(&alloc, m->share, m->classes * sizeof *m->share);
     gy_alloc_free(&alloc, m->key, m->room * sizeof *m->key);
     gy_alloc_free(&alloc, m->bins, 2 * METER_BINS * sizeof *m->bins);
     gy_alloc_free(&alloc, m, sizeof *m);
@@ -155,8 +152,8 @@ static int meter_class_row(struct gy_glm_meter *m, float label, const float *sco
         m->loss += w * gy_glm_loss_at(info->loss)->value(class ? 1 : -1, (double)score[0]);
         return meter_keep(m, score[0], class, weight, err);
     }
-    if (gy_glm_probability(m->model, score, m->share)) {
-        m->loss -= w * log((double)m->share[class] > 1e-37 ? (double)m->share[class] : 1e-37);
+    if (info->loss == GYRE_GLM_LOGISTIC) {
+        m->loss += w * gy_glm_log_loss(m->model, score, class);
         return GY_OK;
     }
     for (int k = 0; k < info->models; k++)
