@@ -274,16 +274,17 @@ static void test_regression_metrics(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
     const struct gyre_glm_info info = { .loss = GYRE_GLM_SQUARED, .features = 1 };
-    const float label[] = { 1, 2, 3, 4 }, score[] = { 1, 2, 3, 6 };
-    const struct gy_rows rows = { .count = 4, .label = label };
-    const struct gy_glm_slice slice = { .rows = &rows, .count = 4, .score = score };
+    /* a row of weight 0 is one of the rows, as with classes */
+    const float label[] = { 1, 2, 3, 4, 9 }, score[] = { 1, 2, 3, 6, 7 }, weight[] = { 1, 1, 1, 1, 0 };
+    const struct gy_rows rows = { .count = 5, .label = label, .weight = weight };
+    const struct gy_glm_slice slice = { .rows = &rows, .count = 5, .score = score };
     struct gyre_glm *m = NULL;
     struct gy_glm_meter *meter = NULL;
     struct gyre_glm_metrics v;
     T_CHECK(gy_glm_model_take(&m, &info, &alloc, NULL) == GY_OK && gy_glm_meter_open(&meter, m, &alloc, NULL) == GY_OK);
     T_CHECK(gy_glm_meter_take(meter, &slice, NULL) == GY_OK);
     gy_glm_meter_metrics(meter, &v);
-    T_CHECK(fabs(v.squared_error - 1) < 1e-12 && fabs(v.r2 - (1 - 4 / 5.0)) < 1e-12 && isnan(v.accuracy) && isnan(v.auc));
+    T_CHECK(v.rows == 5 && fabs(v.squared_error - 1) < 1e-12 && fabs(v.r2 - (1 - 4 / 5.0)) < 1e-12 && isnan(v.accuracy) && isnan(v.auc));
     gy_glm_meter_close(meter);
     gyre_glm_close(m);
 }

@@ -163,10 +163,10 @@ static int meter_class_row(struct gy_glm_meter *m, float label, const float *sco
 
 static void meter_value_row(struct gy_glm_meter *m, double label, double score, double weight)
 {
+    m->rows++;
     if (!(weight > 0))
         return;
     const double before = label - m->mean;
-    m->rows++;
     m->weight += weight;
     m->mean += before * weight / m->weight;
     m->spread += weight * before * (label - m->mean);
