@@ -173,6 +173,15 @@ back '--workers 2 --servers 1 --elastic 2:3' $many server >"$out" 2>"$err" || go
 struck
 [ $got != 0 ] || [ "$(grep -c 'joined behind' "$err")" -gt 0 ] || bad 'without workers a run ended well'
 
+# ---- every worker fails at a loss that is not finite: the servers do not wait for them
+for sync in server async; do
+    got=0
+    timeout 120 "$GYRE" launch --workers 2 --servers 1 --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 4 \
+        --out "$TMP/wild_$sync" --sync $sync --lr 1e6 --schedule constant >"$out" 2>"$err" </dev/null || got=$?
+    case $got in 1 | 5) ok ;; *) bad "exit code $got of workers that fail, --sync $sync" ;; esac
+    tells "$err" 'it was the last worker'
+done
+
 # ---- roles that do not add up
 refused() # SENTENCE COMMAND...
 {

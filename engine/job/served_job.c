@@ -275,8 +275,11 @@ static void served_note(struct gyre_job *job, int note, int ended, int64_t step)
     served_base(job)->note(job->served->all, note, ended, step);
 }
 
+/* Servers begin no further sum, which would tell that this rank has left. All find a mismatch. */
 static void served_failed(struct gyre_job *job, int status, const char *text)
 {
+    if (status != GY_E_MISMATCH && status != GY_E_PEER && status != GY_E_STOPPED)
+        gy_net_comm_fail(job->served->all->world);
     served_base(job)->failed(job->served->all, status, text);
 }
 
