@@ -46,6 +46,32 @@ mistake 'class-weight takes pairs' train -w1 heavy x
 mistake "'-b'" train -b 1 x
 mistake 'folds takes a whole number in 2' train -v 1 x
 
+# ---- what is read is not written over
+printf '1 1:1 2:1\n-1 2:1\n1 1:2\n-1 1:-1\n1 1:3\n-1 2:2\n1 1:1\n-1 2:3\n' >read.svm
+cp read.svm kept.svm
+ln read.svm other.svm
+expect 0 "$GYRE" glm train read.svm read.model -q
+cp read.model kept.model
+spared() # spared FILE ARGS...
+{
+    spared_=$1
+    shift
+    mistake "^gyre: $spared_ would be written over" "$@"
+    same read.svm kept.svm
+    same read.model kept.model
+}
+spared read.svm train read.svm read.svm
+spared read.svm train read.svm other.svm
+spared read.svm train kept.svm ./read.svm --test read.svm
+spared read.svm train read.svm m.model --trace read.svm
+spared m.model train read.svm m.model --trace m.model
+spared read.svm predict read.svm read.model read.svm
+spared read.model predict read.svm read.model read.model
+spared read.svm convert read.svm read.svm
+spared read.svm convert kept.svm read.svm other.svm
+expect 0 "$GYRE" glm train read.svm read.svm --folds 2 -q --bias 1 --seed 3
+same read.svm kept.svm
+
 # ---- rows that are wrong: exit code 3, one sentence, file, line and column
 wrong() # wrong NAME PATTERN TEXT [ARGS]
 {

@@ -234,6 +234,8 @@ int cli_open_data(struct gyre_data **data, const struct cli_source *source);
  * what is missing; CLI_OK. */
 int cli_open_split(struct gyre_data **data, const struct cli_source *source, char why[480]);
 int cli_is_folder(const char *path);
+/* CLI_USAGE after a sentence where writing one file would destroy another; NULL is none. */
+int cli_spare(const char *written, const char *other);
 
 /* A part of a data set that a run held out, as its checkpoints remember it; share 0: none. */
 struct cli_hold {

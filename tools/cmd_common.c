@@ -166,6 +166,19 @@ int cli_is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+int cli_spare(const char *written, const char *other)
+{
+    struct stat a, b;
+    if (!written || !other)
+        return CLI_OK;
+    int same = strcmp(written, other) == 0;
+    if (stat(written, &a) == 0 && stat(other, &b) == 0)
+        same = S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (!same)
+        return CLI_OK;
+    return cli_fail(CLI_USAGE, "%s would be written over by the same command", other);
+}
+
 /* ---- nets ---- */
 
 const struct cli_option cli_net_option_rows[8] = {

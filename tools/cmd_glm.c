@@ -396,6 +396,17 @@ static int glm_model_path(char path[4096], char *const *args, int count)
     return count > 1 ? cli_path(path, 4096, "%s", args[1]) : cli_path(path, 4096, "%s.model", slash ? slash + 1 : args[0]);
 }
 
+/* With folds no model is written. */
+static int glm_train_spares(const struct glm_values *v, const char *rows, const char *model)
+{
+    const char *const to[] = { v->folds ? NULL : model, v->trace };
+    const char *const from[] = { rows, v->test };
+    int code = cli_spare(to[1], to[0]);
+    for (int i = 0; i < 4 && code == CLI_OK; i++)
+        code = cli_spare(to[i / 2], from[i % 2]);
+    return code;
+}
+
 static int glm_train_run(const void *values, char **args, int count)
 {
     const struct glm_values *v = values;
@@ -406,6 +417,8 @@ static int glm_train_run(const void *values, char **args, int count)
     int code = glm_config(v, &c);
     if (code == CLI_OK)
         code = glm_model_path(path, args, count);
+    if (code == CLI_OK)
+        code = glm_train_spares(v, args[0], path);
     if (code != CLI_OK)
         return code;
     cli_glm_data(&train, &v->data, args, 1);

@@ -45,6 +45,9 @@ static int glm_convert_run(const void *values, char **args, int count)
     c.append = (int)v->append;
     c.block_rows = (int32_t)v->block_rows;
     c.threads = (int)v->threads;
+    for (int i = 0; i + 1 < count; i++)
+        if (cli_spare(c.to, args[i]) != CLI_OK)
+            return CLI_USAGE;
     struct cli_progress *progress = v->json ? NULL : cli_progress_open(CLI_PROGRESS_AUTO);
     if (progress) {
         c.progress = glm_convert_show;
@@ -249,6 +252,9 @@ static int glm_predict_run(const void *values, char **args, int count)
     struct glm_predict p = { .v = values };
     struct gyre_glm *model;
     struct gyre_error error;
+    for (int i = 0; i < 2 && count > 2; i++)
+        if (cli_spare(args[2], args[i]) != CLI_OK)
+            return CLI_USAGE;
     if (gyre_glm_load(&model, args[1], &error) != GYRE_OK)
         return cli_error(&error);
     gyre_glm_get_info(model, &p.info);
