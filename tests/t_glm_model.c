@@ -7,6 +7,7 @@
 #include "engine/base/rng.h"
 #include "engine/glm/glm_model.h"
 #include "tests/t.h"
+#include <float.h>
 #include <unistd.h>
 
 static char folder[256], path[512], path2[512];
@@ -42,6 +43,7 @@ static void check_round_trip(const struct gyre_glm_info *info)
     T_CHECK(gy_glm_model_take(&m, info, &alloc, NULL) == GY_OK);
     for (int64_t j = 0; j < m->info.models * m->width; j++)
         m->w[j] = j % 3 ? gy_rng_normal(1, 77, 0, (uint64_t)j) * (float)pow(10, (double)(j % 30) - 20) : 0;
+    m->w[0] = FLT_MAX;
     for (int k = 0; k < m->info.models; k++) {
         m->part[k].objective = 1.0 / 3 + k;
         m->part[k].epochs = 7 + k;
@@ -56,8 +58,9 @@ static void check_round_trip(const struct gyre_glm_info *info)
 
 static void test_round_trips(void)
 {
-    const float two[] = { -1, 1 }, four[] = { -2.5f, 0, 1, 7 };
+    const float two[] = { -1, 1 }, four[] = { -2.5f, 0, 1, 7 }, vast[] = { -FLT_MAX, FLT_MAX };
     const struct gyre_glm_info infos[] = {
+        { .loss = GYRE_GLM_LOGISTIC, .classes = 2, .features = 2, .l2 = 1, .label = vast },
         { .loss = GYRE_GLM_LOGISTIC, .classes = 2, .features = 11, .l2 = 0.1, .label = two },
         { .loss = GYRE_GLM_HINGE, .classes = 2, .features = 5, .l2 = 3, .bias = 0.5, .bias_free = 1, .label = two },
         { .loss = GYRE_GLM_SQUARED, .classes = 0, .features = 8, .l1 = 2, .l2 = 1e-3, .bias = 1 },

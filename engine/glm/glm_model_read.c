@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/glm/glm_model.h"
 
+#define GLM_READ_FLOAT 3.4028235e38 /* the largest one, as nine digits round it up */
 #define GLM_READ_CLASSES 65536
 
 struct glm_read {
@@ -114,7 +115,7 @@ static int glm_read_labels(struct glm_read *r)
     while (glm_read_word(r)) {
         if (r->labels == GLM_READ_CLASSES)
             return glm_read_fail(r, "more than 65536 labels");
-        if (gy_text_real(r->word, -1e30, 1e30, &value) != 0)
+        if (gy_text_real(r->word, -GLM_READ_FLOAT, GLM_READ_FLOAT, &value) != 0)
             return glm_read_fail(r, "a label is not a number");
         r->label[r->labels++] = (float)value;
     }
@@ -217,7 +218,7 @@ static int glm_read_weights(struct glm_read *r)
         for (int c = 0; c < r->columns; c++) {
             if (c && !glm_read_word(r))
                 return glm_read_fail(r, "a weight is missing at the end of the line");
-            if (gy_text_real(r->word, -3.4e38, 3.4e38, &value) != 0)
+            if (gy_text_real(r->word, -GLM_READ_FLOAT, GLM_READ_FLOAT, &value) != 0)
                 return glm_read_fail(r, "a weight is not a finite number");
             const int32_t at = m->info.classes ? gy_glm_model_class(m, r->label[c]) : 1;
             if (m->info.models > 1)
@@ -289,7 +290,7 @@ static int glm_read_class_weights(struct glm_read *r)
     struct gyre_glm *m = r->model;
     double value;
     for (int k = 0; k < m->info.classes; k++) {
-        GY_TRY(glm_read_number(r, 0, 3.4e38, &value));
+        GY_TRY(glm_read_number(r, 0, GLM_READ_FLOAT, &value));
         m->class_weight[k] = (float)value;
     }
     return GY_OK;
