@@ -45,12 +45,21 @@ mistake '\-p (errors' train -s 11 -p 0.1 x
 mistake 'class-weight takes pairs' train -w1 heavy x
 mistake "'-b'" train -b 1 x
 mistake 'folds takes a whole number in 2' train -v 1 x
+mistake 'take one way' train -c 2 --l2 0 x
+mistake '--loss says another one than type 3' train -s 3 --loss squared x
 
 # ---- what is read is not written over
 printf '1 1:1 2:1\n-1 2:1\n1 1:2\n-1 1:-1\n1 1:3\n-1 2:2\n1 1:1\n-1 2:3\n' >read.svm
 cp read.svm kept.svm
 ln read.svm other.svm
 expect 0 "$GYRE" glm train read.svm read.model -q
+# options that would have no effect
+mistake 'without an l2 penalty the optimum may lie nowhere' train read.svm --l2 0
+mistake '--balanced is for classes' train read.svm --loss squared --balanced
+mistake '--class-weight is for classes' train read.svm --loss squared -w1 2
+mistake '--softmax is for classes' train read.svm --loss squared --softmax
+mistake '--resume is for the checkpoints' train read.svm --resume
+mistake '--overwrite is for the checkpoints' train read.svm --overwrite
 cp read.model kept.model
 spared() # spared FILE ARGS...
 {

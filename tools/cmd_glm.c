@@ -77,7 +77,9 @@ struct glm_values {
 static const struct cli_option glm_train_rows[] = {
     { "loss", "logistic|squared|hinge|squared-hinge", "logistic", "squared: a regression on the labels as numbers; the others: classes", CLI_CHOICE, AT(loss),
       0, 0 },
-    { "l2", "X", NULL, "half of it times the sum of squared weights is added; default: 1, with --l1 none", CLI_REAL, AT(l2), 0, 1e30 },
+    { "l2", "X", "-1",
+      "half of it times the sum of squared weights is added; below 0: 1, with --l1 none", CLI_REAL,
+      AT(l2), -1, 1e30 },
     { "l1", "X", "0", "times the sum of weights' sizes is added", CLI_REAL, AT(l1), 0, 1e30 },
     { "cost", "C", NULL, "liblinear's way to say it: the penalty is 1/C", CLI_REAL, AT(cost), 1e-30, 1e30 },
     { "type", "N", "-1", "liblinear's solver type: 0 7 logistic, 1 2 squared hinge, 3 hinge, 5 6 squared hinge and logistic with l1, 11 12 squared", CLI_WHOLE,
@@ -153,19 +155,36 @@ static int glm_penalty(const struct glm_values *v, struct gyre_glm_config *c)
     const double cost = v->cost > 0 ? v->cost : 1;
     c->loss = (int)v->loss;
     c->l1 = v->l1;
-    c->l2 = v->l2 > 0 ? v->l2 : v->l1 > 0 ? 0 : 1 / cost;
-    if ((v->cost > 0 || v->type >= 0) && (v->l1 > 0 || v->l2 > 0))
+    c->l2 = v->l2 >= 0 ? v->l2 : v->l1 > 0 ? 0 : 1 / cost;
+    if ((v->cost > 0 || v->type >= 0) && (v->l1 > 0 || v->l2 >= 0))
         return cli_fail(CLI_USAGE, "glm train: --l1 and --l2 say the penalty, --cost and --type say it as liblinear does; take one way");
     if (v->type < 0)
         return CLI_OK;
     for (size_t i = 0; i < CLI_COUNT(rows); i++)
         if (rows[i].type == v->type) {
+            if (v->loss != GYRE_GLM_LOGISTIC && v->loss != rows[i].loss)
+                return cli_fail(CLI_USAGE, "glm train: --loss says another one than type %" PRId64,
+                                v->type);
             c->loss = rows[i].loss;
             c->l1 = rows[i].l1 ? 1 / cost : 0;
             c->l2 = rows[i].l1 ? 0 : 1 / (cost * rows[i].factor);
             return CLI_OK;
         }
     return cli_fail(CLI_USAGE, "glm train: type %" PRId64 " is not there: 0 1 2 3 5 6 7 11 12 are%s", v->type, v->type == 4 ? "; near to 4 is --softmax" : "");
+}
+
+/* Options that would have no effect. */
+static int glm_idle(const struct glm_values *v, const struct gyre_glm_config *c)
+{
+    const char *const of_classes = v->balanced ? "balanced"
+                                 : v->softmax ? "softmax" : "class-weight";
+    const char *const of_out = v->resume ? "resume" : "overwrite";
+    if (c->loss == GYRE_GLM_SQUARED && (v->balanced || v->softmax || v->weights.count))
+        return cli_fail(CLI_USAGE, "glm train: --%s is for classes; the squared loss has none",
+                        of_classes);
+    if ((v->resume || v->overwrite) && !v->out)
+        return cli_fail(CLI_USAGE, "glm train: --%s is for the checkpoints of --out", of_out);
+    return CLI_OK;
 }
 
 static int glm_threads(int64_t threads)
@@ -204,7 +223,8 @@ static int glm_config(const struct glm_values *v, struct gyre_glm_config *c)
     c->resume = (int)v->resume;
     c->overwrite = (int)v->overwrite;
     c->trace = v->trace;
-    return glm_penalty(v, c);
+    const int code = glm_penalty(v, c);
+    return code == CLI_OK ? glm_idle(v, c) : code;
 }
 
 /* ---- what is said ---- */
