@@ -88,13 +88,16 @@ struct gyre_glm_config {
     int bias_free;             /* 1: its weight is not penalised; 0 */
     int normalize;             /* 1: rows are scaled to length 1, also in prediction; 0 */
     int softmax; /* more than two classes: 1 one softmax, 0 one against the rest each; 0 */
-    /* [weights] rows of that label count so many times */
+    /* [weights] rows of that label count so many times; one class against the rest: as that class
+     * alone, as in liblinear */
     const float *weight_label, *weight_factor;
     int weights;
-    int balanced;              /* 1: classes count alike: rows / (classes rows of the class); 0 */
+    int balanced; /* 1: such weights are rows / (classes rows of the class) for each class; 0 */
     const char *solver; /* "sdca", "newton", "l1"; NULL: the one that is expected to be fastest */
     const char *device;        /* as in struct gyre_config; "cpu" */
-    int threads;               /* 0: all processors of this process */
+    /* 0: all processors of this process. Dual coordinate ascent with another number visits rows in
+     * another order: other bits. */
+    int threads;
     int pin;                   /* enum gyre_pin; GYRE_PIN_AUTO */
     struct gyre_job *job;      /* ranks that train together: all give the same; NULL: alone */
     /* When a model is done: the first that holds. */

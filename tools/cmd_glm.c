@@ -88,7 +88,7 @@ static const struct cli_option glm_train_rows[] = {
     { "bias-free", NULL, NULL, "its weight is not penalised", CLI_FLAG, AT(bias_free), 0, 0 },
     { "normalize", NULL, NULL, "scale rows to length 1, also in prediction", CLI_FLAG, AT(normalize), 0, 0 },
     { "softmax", NULL, NULL, "more than two classes: one softmax instead of one against the rest each", CLI_FLAG, AT(softmax), 0, 0 },
-    { "class-weight", "L:X,...", NULL, "rows with label L count X times", CLI_PAIRS, AT(weights), 1e-30, 1e30 },
+    { "class-weight", "L:X,...", NULL, "rows with label L count X times; one against the rest: as class L alone", CLI_PAIRS, AT(weights), 1e-30, 1e30 },
     { "balanced", NULL, NULL, "classes count alike", CLI_FLAG, AT(balanced), 0, 0 },
     { "gap", "X", "0.0001", "done when the objective is proved to be within this part of the optimum; 0: no", CLI_REAL, AT(gap), 0, 1 },
     { "target", "X", "0", "done when the objective is at or below X", CLI_REAL, AT(target), 0, 0 },
