@@ -246,6 +246,14 @@ for model in tiny0 tiny2 tiny3 tiny5 tiny6 free; do
     json
     says "$out" '"holds":true'
 done
+# an optimum of 0 that is met is proved
+printf '0 1:1\n0 1:2 2:1\n0 2:1\n' >none.svm
+for penalty in '--l2 1' '--l1 1' '--l1 1 --l2 1' '--l2 1 --bias 1 --bias-free'; do
+    # shellcheck disable=SC2086
+    expect 0 "$GYRE" glm train none.svm none.model --loss squared $penalty
+    says "$out" '^objective: 0, bound 0, gap 0.00e+00, proved'
+    expect 0 "$GYRE" glm verify none.model none.svm --gap 1e-6
+done
 # bounds that are better than their gaps: those of the weights' slopes do not reach them
 printf '0 1:-1\n1 1:-2 2:-2 3:2\n0 1:1 2:1 3:-1\n' >kink.svm
 for gap in 0.0001 0.1; do

@@ -376,12 +376,22 @@ static struct referee_sum referee_penalty(const struct referee *r)
 
 static double referee_penalty_depth(const struct referee *r) { return REFEREE_TILE + (double)r->all / REFEREE_TILE + 8; }
 
+/* 1: P is 0 exactly. No term was lost: weights are 0, and the loss takes no exponentials of them. */
+static int referee_is_zero(const struct referee *r)
+{
+    int zero = r->total.loss.value == 0 && r->total.loss.error == 0 &&
+               (r->problem->loss != GY_GLM_LOGISTIC || r->total.weight == 0);
+    for (int64_t j = 0; zero && j < r->all; j++)
+        zero = r->answer->w[j] == 0;
+    return zero;
+}
+
 static void referee_objective(const struct referee *r, struct gy_glm_verdict *out)
 {
     const struct referee_sum penalty = referee_penalty(r);
     const double value = r->total.loss.value + penalty.value;
     const double off = referee_off(&r->total.loss, referee_depth(r)) + referee_off(&penalty, referee_penalty_depth(r)) + 2 * GY_REFEREE_UNIT * value +
-                       REFEREE_TINY * (1 + r->total.weight);
+                       (referee_is_zero(r) ? 0 : REFEREE_TINY * (1 + r->total.weight));
     out->loss = r->total.loss.value;
     out->objective = value + off;
     out->least = fmax(value - off, 0);
