@@ -53,6 +53,10 @@ printf '1 1:1 2:1\n-1 2:1\n1 1:2\n-1 1:-1\n1 1:3\n-1 2:2\n1 1:1\n-1 2:3\n' >read
 cp read.svm kept.svm
 ln read.svm other.svm
 expect 0 "$GYRE" glm train read.svm read.model -q
+# each solver says why it does not fit
+mistake '^gyre: no solver for this model: newton: .*; l1: .*; sdca: .* needs an l2 above 0$' train read.svm --loss hinge --l1 1
+mistake '^gyre: no solver for this model: newton: [^;]*$' train read.svm --l1 1 --solver newton
+mistake "^gyre: there is no solver 'newtn'; there are newton, l1, sdca$" train read.svm --solver newtn
 # options that would have no effect
 mistake 'without an l2 penalty the optimum may lie nowhere' train read.svm --l2 0
 mistake '--balanced is for classes' train read.svm --loss squared --balanced

@@ -50,12 +50,12 @@ static const struct {
     double (*cost)(const struct solver_shape *shape);
 } solver_list[] = { { gy_glm_newton, solver_newton_cost }, { gy_glm_l1, solver_l1_cost }, { gy_glm_sdca, solver_sdca_cost } };
 
-static int solver_names(char *text, size_t room)
+/* Adds a name to the text, and behind ": " what is said of it, unless that is "". */
+static void solver_add(char *text, size_t room, int *used, const char *before, const char *name,
+                       const char *what)
 {
-    int used = 0;
-    for (size_t k = 0; k < GY_COUNT(solver_list) && (size_t)used < room; k++)
-        used += snprintf(text + used, room - (size_t)used, "%s%s", k ? ", " : "", solver_list[k].get()->name);
-    return used;
+    if ((size_t)*used < room)
+        *used += snprintf(text + *used, room - (size_t)*used, "%s%s%s%s", before, name, *what ? ": " : "", what);
 }
 
 GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, uint32_t *tried,
@@ -67,10 +67,13 @@ GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct 
     const struct solver_shape shape = { problem, rows, per, feed->features, alone };
     const struct gy_glm_solver *best = NULL;
     uint32_t bit = 0;
-    const char *why = "there is none of that name", *first_why = NULL;
+    const char *why;
+    char names[80] = "", whys[300] = "";
+    int named = 0, said = 0;
     double least = HUGE_VAL;
     for (size_t k = 0; k < GY_COUNT(solver_list); k++) {
         const struct gy_glm_solver *const solver = solver_list[k].get();
+        solver_add(names, sizeof names, &named, k ? ", " : "", solver->name, "");
         if ((name && strcmp(name, solver->name) != 0) || (tried && *tried >> k & 1))
             continue;
         if (solver->fits(problem, feed, &why)) {
@@ -79,14 +82,15 @@ GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct 
             best = !best || cost < least ? solver : best;
             least = fmin(least, cost);
         } else
-            first_why = first_why ? first_why : why;
+            solver_add(whys, sizeof whys, &said, said ? "; " : "", solver->name, why);
     }
     if (tried)
         *tried |= bit;
     if (best)
         return best;
-    char names[80];
-    solver_names(names, sizeof names);
-    (void)GY_FAIL(err, GY_E_UNSUPPORTED, "no solver for this model (%s): %s; there are %s", name ? name : "any", first_why ? first_why : why, names);
+    if (said)
+        (void)GY_FAIL(err, GY_E_UNSUPPORTED, "no solver for this model: %s", whys);
+    else
+        (void)GY_FAIL(err, GY_E_UNSUPPORTED, "there is no solver '%.40s'; there are %s", name ? name : "", names);
     return NULL;
 }
