@@ -108,6 +108,12 @@ wrong colon.svm '1:' '1 1\n-1 1:1\n'
 wrong word.svm '2:' '1 1:1\n-1 1:1 hello\n'
 wrong one.svm 'all 2 rows have the label 1' '1 1:1\n1 2:1\n'
 wrong many.svm 'more than 1024 different labels' "$(awk 'BEGIN { for (i = 0; i < 1100; i++) printf "%d.5 1:1\\n", i }')"
+# not 'all 2 rows have the label 1': the file has both
+printf '1 1:1\n-1 1:2\n1 1:3\n' >fold.svm
+expect 3 "$GYRE" glm train many.svm --folds 50
+says "$err" 'more than 1024 different labels'
+expect 3 "$GYRE" glm train fold.svm --folds 3
+says "$err" '^gyre: fold.svm: without fold [1-3] there are only 1 of 2 labels; take fewer folds$'
 expect 3 "$GYRE" glm train nothing.svm
 says "$err" 'nothing.svm'
 mkdir folder

@@ -327,15 +327,15 @@ static int glm_train_fold(struct glm_train *t, int fold, struct gy_glm_meter **m
     if (status == GY_OK)
         status = gy_glm_source_fold(&own, all, &f, &t->alloc, err);
     struct gyre_glm *const before = t->model;
+    if (status == GY_OK && !glm_train_is_regression(t) && rest->info.classes != all->info.classes)
+        status = GY_FAIL(err, GY_E_FORMAT, "%.300s: without fold %d there are only %d of %d labels; take fewer folds", all->name, fold + 1,
+                         (int)rest->info.classes, (int)all->info.classes);
     if (status == GY_OK) {
         t->source = rest;
         t->model = NULL;
         status = glm_train_models(t, r, err);
         t->source = all;
     }
-    if (status == GY_OK && t->model->info.classes && t->model->info.classes != all->info.classes)
-        status = GY_FAIL(err, GY_E_FORMAT, "%.300s: without fold %d there are only %d of %d labels; take fewer folds", all->name, fold + 1,
-                         t->model->info.classes, all->info.classes);
     if (status == GY_OK && !*meter)
         status = gy_glm_meter_open(meter, t->model, &t->alloc, err);
     if (status == GY_OK) {
@@ -356,6 +356,7 @@ static int glm_train_folds(struct glm_train *t, struct gyre_glm_report *r, struc
     int status = GY_OK;
     if (t->source->info.rows < t->c.folds)
         return GY_FAIL(err, GY_E_ARG, "glm config: %d folds of %" PRId64 " rows", t->c.folds, t->source->info.rows);
+    GY_TRY(glm_train_check_labels(t, t->source, err));
     for (int f = 0; f < t->c.folds && status == GY_OK; f++)
         status = glm_train_fold(t, f, &meter, r, err);
     if (status == GY_OK)
