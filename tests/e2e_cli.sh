@@ -206,6 +206,13 @@ expect 0 "$GYRE" info "$TMP/run"
 says "$out" '^epochs: 3'
 expect 0 "$GYRE" info "$TMP/run" --json
 json
+# a name and a tab in the input's line change nothing
+for input in 'input ' 'image: input ' 'image:\tinput\t'; do
+    printf '# gray\n\n%b16x16x1\nlinear 3\nsoftmax\n' "$input" >"$TMP/gray.net"
+    expect 0 "$GYRE" train "$TMP/gray.net" "$TMP/data" --batch 6 --epochs 1 --overwrite --out "$TMP/gray"
+    expect 0 "$GYRE" info "$TMP/gray"
+    says "$out" '^mean: 0[.]286'
+done
 expect 0 "$GYRE" export "$TMP/run" "$TMP/weights.safetensors"
 # a pipe or a device is written and stays what it is: no file is put in its place
 mkfifo "$TMP/pipe"

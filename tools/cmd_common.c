@@ -273,7 +273,7 @@ int cli_net_splits(const char *name)
     return splits;
 }
 
-/* "input 28x28x1" is the first line that is neither empty nor a comment. */
+/* "input 28x28x1", with or without a name, is the first line that is not empty or a comment. */
 void cli_net_input(const char *text, struct gyre_shape *shape)
 {
     *shape = (struct gyre_shape){ 0, 0, 3, 0, 0 };
@@ -283,7 +283,10 @@ void cli_net_input(const char *text, struct gyre_shape *shape)
         at += strspn(at, " \t\r\n");
         if (*at == '#')
             continue;
-        if (strncmp(at, "input ", 6) != 0)
+        const size_t name = strcspn(at, " \t\r\n");
+        if (name > 0 && at[name - 1] == ':')
+            at += name + strspn(at + name, " \t");
+        if (strncmp(at, "input", 5) != 0 || (at[5] != ' ' && at[5] != '\t'))
             return;
         const char *next = at + 5;
         for (char *end; count < 3 && (count == 0 || *next == 'x'); count++, next = end)
