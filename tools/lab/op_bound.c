@@ -51,14 +51,31 @@ GY_INT int gy_bound_is_sum(int code)
            code == GY_OP_ADD;
 }
 
-/* Winograd's way of 5x5 filters goes through eight points, whose powers are large: half as much
- * again (Barabasz et al. 2020, "Error analysis and improving the accuracy of Winograd
- * convolution"). */
 static double bound_grow(const struct gy_bound *b)
 {
-    const int sum = b->code == GY_OP_CONV || b->code == GY_OP_CONV_DGRAD;
-    const double more = sum && b->geom.r == 5 && b->geom.s == 5 ? 1.5 : 1;
-    return BOUND_EPS * (8 + 2 * sqrt((double)bound_terms(b))) * more;
+    return BOUND_EPS * (8 + 2 * sqrt((double)bound_terms(b)));
+}
+
+/* The size of element i's sum. Winograd's way makes a tile of up to 4x4 pixels from one set of
+ * products: an element then errs by the size of its tile's largest sum, which at a border is up to
+ * 2.25 times its own (Barabasz et al. 2020, "Error analysis and improving the accuracy of Winograd
+ * convolution"). Tiles may begin anywhere, so the pixels less than 4 away count. */
+static double bound_size(const struct gy_bound *b, int role, int64_t i)
+{
+    const struct gy_geom *const g = &b->geom;
+    const int forward = b->code == GY_OP_CONV && role == GY_Y;
+    const int back = b->code == GY_OP_CONV_DGRAD && role == GY_DX;
+    const int dense = g->stride_h * g->stride_w * g->dil_h * g->dil_w * g->groups == 1;
+    double size = b->size[role][i];
+    if (!(forward || back) || !dense || g->r != g->s || (g->r != 3 && g->r != 5))
+        return size;
+    const int64_t channels = forward ? g->k : g->c;
+    const int64_t width = forward ? g->q : g->w, height = forward ? g->p : g->h;
+    const int64_t col = i / channels % width, row = i / channels / width % height;
+    for (int64_t y = row > 3 ? row - 3 : 0; y <= row + 3 && y < height; y++)
+        for (int64_t x = col > 3 ? col - 3 : 0; x <= col + 3 && x < width; x++)
+            size = fmax(size, b->size[role][i + ((y - row) * width + x - col) * channels]);
+    return size;
 }
 
 /* Channel statistics: elements may already be off by `each` behind a convolution. */
@@ -184,7 +201,7 @@ static double bound_float(const struct gy_bound *b, int role, int64_t i, double 
     if (gy_bound_is_sum(b->code) && b->whole && !curve && b->size[role][i] < 16777216)
         return 0;
     if (gy_bound_is_sum(b->code)) /* the slope of a curve is at most 1 */
-        return bound_grow(b) * b->size[role][i] + (curve ? 4 * BOUND_EPS : 0) + denormal;
+        return bound_grow(b) * bound_size(b, role, i) + (curve ? 4 * BOUND_EPS : 0) + denormal;
     if (bound_slack[b->code] == 0)
         return 0;
     /* tanh's slope is 1 - y^2: near |y| = 1 the terms are larger than the result */

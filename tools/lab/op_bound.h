@@ -2,8 +2,9 @@
 /* op_bound.h: how far from the truth a kernel's result may be. The op test and try_case.c (of 'gyre
  * kernels try') hold kernels against it. An element-wise op may differ by a few roundings. A sum of
  * products may differ by eps * (8 + 2 sqrt(terms)) times the sum of the products' sizes. Where
- * every partial sum is a whole number below 2^24 it may not differ at all. With inputs in 16 bits
- * an eighth of what their rounding moved is added. */
+ * Winograd's way makes a tile at once, the tile's largest such sum counts. Where every partial sum
+ * is a whole number below 2^24 it may not differ at all. With inputs in 16 bits an eighth of what
+ * their rounding moved is added. */
 #ifndef GY_OP_BOUND_H
 #define GY_OP_BOUND_H
 #include "kernels/op.h"
