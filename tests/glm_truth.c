@@ -29,7 +29,7 @@ static float gt_factor(const struct gp_case *c, float label, int classes)
     return (float)factor;
 }
 
-/* Sets y and c of a row. Weights are floats, and so is their product with a class's factor. With
+/* Sets y and c of a row. Weights and factors of classes are floats, c is their exact product. With
  * several classes and no softmax, only the part's own class has a factor. */
 static void gt_label(struct gt_problem *t, const struct gp_case *c, int part, int i, const float *label, int classes)
 {
@@ -39,10 +39,8 @@ static void gt_label(struct gt_problem *t, const struct gp_case *c, int part, in
         class++;
     t->y[i] = t->loss == GYRE_GLM_SQUARED ? (real)c->label[i] : t->classes > 1 ? class : class == (classes > 2 ? part : 1) ? 1 : -1;
     t->c[i] = (real)weight;
-    if (t->classes > 1)
-        t->c[i] = (real)weight * (real)gt_factor(c, label[class], classes);
-    else if (t->loss != GYRE_GLM_SQUARED && (classes <= 2 || class == part))
-        t->c[i] = (real)(weight * gt_factor(c, label[class], classes));
+    if (t->classes > 1 || (t->loss != GYRE_GLM_SQUARED && (classes <= 2 || class == part)))
+        t->c[i] *= (real)gt_factor(c, label[class], classes);
 }
 
 static void gt_row(struct gt_problem *t, const struct gp_case *c, int i, int features)

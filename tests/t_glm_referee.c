@@ -124,8 +124,9 @@ static struct tr_row tr_row(const struct tr *t, int i)
     if (p->bias != 0)
         r.x[t->features] = (long double)p->bias;
     r.y = t->classes || p->loss == GY_GLM_SQUARED ? (long double)t->label[i] : t->label[i] == p->positive ? 1 : -1;
-    r.c = t->classes ? (long double)((double)t->factor[(int)t->label[i]] * (double)t->weight[i])
-        : p->loss == GY_GLM_SQUARED ? (long double)t->weight[i] : (long double)(p->class_weight[r.y > 0] * t->weight[i]);
+    r.c = t->classes ? (long double)t->factor[(int)t->label[i]]
+        : p->loss == GY_GLM_SQUARED ? 1 : (long double)p->class_weight[r.y > 0];
+    r.c *= (long double)t->weight[i];
     return r;
 }
 
@@ -215,7 +216,10 @@ static long double tr_conjugate(const struct tr *t, int i, const struct tr_row *
     long double z = tr_dot(t, r, t->has_point ? t->point : t->w), slope, a;
     const int loss = t->problem.loss;
     (void)tr_loss(t, r, &z, &slope);
-    const long double own = t->dual[i] == t->dual[i] ? (long double)t->dual[i] : 0;
+    /* training's weight of a row is a float */
+    const int scaled = loss != GY_GLM_LOGISTIC && r->c > 0;
+    const long double part = scaled ? r->c / (long double)(float)r->c : 1;
+    const long double own = t->dual[i] == t->dual[i] ? part * (long double)t->dual[i] : 0;
     if (!t->has_dual)
         a = -slope;
     else if (loss == GY_GLM_LOGISTIC)

@@ -46,9 +46,15 @@ static inline float gy_glm_y(const struct gy_glm_problem *problem, const struct 
 {
     return problem->target == GY_GLM_TARGET_VALUE ? rows->label[i] : rows->label[i] == problem->positive ? 1.0f : -1.0f;
 }
-static inline float gy_glm_c(const struct gy_glm_problem *problem, const struct gy_rows *rows, int32_t i, float y)
+static inline double gy_glm_c_exact(const struct gy_glm_problem *p, const struct gy_rows *rows, int32_t i, float y)
 {
-    return (problem->target == GY_GLM_TARGET_CLASS ? problem->class_weight[y > 0] : 1.0f) * (rows->weight ? rows->weight[i] : 1.0f);
+    const double own = rows->weight ? (double)rows->weight[i] : 1;
+    return p->target == GY_GLM_TARGET_CLASS ? (double)p->class_weight[y > 0] * own : own;
+}
+/* As training takes it, rounded. */
+static inline float gy_glm_c(const struct gy_glm_problem *p, const struct gy_rows *rows, int32_t i, float y)
+{
+    return (float)gy_glm_c_exact(p, rows, i, y);
 }
 
 /* Rows, pass after pass in the same order. A resident feed's views stay valid between passes,

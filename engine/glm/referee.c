@@ -154,18 +154,27 @@ static void referee_scatter(const struct referee *r, const struct gy_rows *rows,
         referee_pull_add(&u[r->dim - 1], pull * r->problem->bias, size * r->problem->bias);
 }
 
+/* The given dual variable of a row of weight c. Training rounds c to a float. The logistic loss
+ * keeps a logit, the others a part of that c. */
+static double referee_given(const struct referee *r, int64_t row, double c)
+{
+    const double dual = (double)r->answer->dual[row - r->first];
+    return r->problem->loss == GY_GLM_LOGISTIC ? dual : dual * (c / (double)(float)c);
+}
+
 static void referee_row(const struct referee *r, const struct gy_rows *rows, int32_t i, int64_t strip)
 {
     const struct gy_glm_answer *const a = r->answer;
     struct referee_sums *const sums = &r->strip[strip];
     const int loss = r->problem->loss;
-    const float fy = gy_glm_y(r->problem, rows, i), fc = gy_glm_c(r->problem, rows, i, fy);
-    const double y = (double)fy, c = (double)fc, scale = referee_scale(r, rows, i);
+    const float fy = gy_glm_y(r->problem, rows, i);
+    const double y = (double)fy, c = gy_glm_c_exact(r->problem, rows, i, fy);
+    const double scale = referee_scale(r, rows, i);
     if (!(c > 0))
         return;
     const struct gy_near z = referee_score(r, rows, i, scale, a->w);
     const double at = !a->dual && a->point ? referee_score(r, rows, i, scale, a->point).value : z.value;
-    const double dual = a->dual ? (double)a->dual[rows->first + i - r->first] : gy_referee_slope(loss, y, c, at);
+    const double dual = a->dual ? referee_given(r, rows->first + i, c) : gy_referee_slope(loss, y, c, at);
     double pull = 0;
     referee_put(&sums->loss, gy_referee_loss(loss, y, c, z));
     referee_put(&sums->conjugate, gy_referee_conjugate(loss, y, c, dual, &r->moved, &pull));
