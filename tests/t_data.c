@@ -7,6 +7,7 @@
 #include "io/images/loader.h"
 #include "io/images/resample.h"
 #include "io/png.h"
+#include "engine/base/rng.h"
 #include "tests/data_files.h"
 
 static struct gy_alloc data_alloc;
@@ -253,6 +254,39 @@ static void test_bmp(void)
     DATA_REFUSED(data_decode(bytes, count, &image), GY_E_IMAGE, "up to 16384");
     bytes[14] = 30;
     DATA_REFUSED(data_decode(bytes, count, &image), GY_E_IMAGE, "header of 30");
+}
+
+static int bmp_draw(int turn, int i, int n)
+{
+    return (int)((double)gy_rng_uniform(7, GY_RNG_ORDER, (uint64_t)turn, (uint64_t)i) * n);
+}
+
+/* Palettes of any length: each has its last colour in use, and in some turns one more is. */
+static void test_bmp_colours(int turn)
+{
+    unsigned char bytes[2048] = { 0 }, colour[81];
+    struct gy_image image;
+    const int bits = (int[]){ 1, 4, 8 }[turn % 3], h = 1 + bmp_draw(turn, 0, 9), w = 1 + bmp_draw(turn, 1, 9);
+    const int colours = 1 + bmp_draw(turn, 2, 1 << bits), missing = colours < 1 << bits && bmp_draw(turn, 3, 3) == 0;
+    const int row = (w * bits + 31) / 32 * 4, at = 54 + 4 * colours;
+    memcpy(bytes, "BM", 2);
+    bytes[10] = (unsigned char)at, bytes[11] = (unsigned char)(at >> 8);
+    bytes[14] = 40, bytes[18] = (unsigned char)w, bytes[22] = (unsigned char)h, bytes[26] = 1, bytes[28] = (unsigned char)bits;
+    for (int i = 54; i < at; i++)
+        bytes[i] = (unsigned char)bmp_draw(turn, i, 256);
+    for (int i = 0; i < h * w; i++) {
+        const int x = i % w * bits;
+        colour[i] = (unsigned char)(i + 1 < h * w ? bmp_draw(turn, 2000 + i, colours) : colours - 1 + missing);
+        bytes[at + (h - 1 - i / w) * row + x / 8] |= (unsigned char)(colour[i] << (8 - bits - x % 8));
+    }
+    const int status = data_decode(bytes, (size_t)(at + h * row), &image);
+    T_CHECK_MSG(status == (missing ? GY_E_IMAGE : GY_OK), "turn %d: %s", turn, data_err.text);
+    int same = status != GY_OK || (image.h == h && image.w == w && image.c == 3);
+    for (int i = 0; status == GY_OK && same && i < 3 * h * w; i++)
+        same = image.pixels[i] == bytes[54 + 4 * colour[i / 3] + 2 - i % 3];
+    T_CHECK_MSG(same, "turn %d", turn);
+    bytes[14] = 12, bytes[20] = (unsigned char)h, bytes[22] = 1, bytes[24] = (unsigned char)bits;
+    DATA_REFUSED(data_decode(bytes, (size_t)(at + h * row), &image), GY_E_IMAGE, "whose palette cannot be read");
 }
 
 static void test_pnm(void)
@@ -753,6 +787,8 @@ int main(void)
     if (gy_decoder_open(&data_decoder, &data_alloc, (size_t)16 << 20, &data_err))
         return 2;
     test_idx(), test_idx_refused(), test_gzip();
+    for (int turn = 0; turn < 300; turn++)
+        test_bmp_colours(turn);
     test_png(), test_jpeg(), test_bmp(), test_pnm(), test_foreign(), test_small_decoder();
     test_folder(), test_folder_order(), test_cifar(), test_pack(), test_packed_damage();
     test_resample(), test_resample_sizes(), test_fit(), test_gray(), test_augment(), test_crop_fallback(), test_mix(), test_real();
