@@ -192,8 +192,15 @@ expect 3 "$GYRE" glm predict g.blocks g.svm
 says "$err" 'g.svm:1:'
 if [ -w /dev/full ]; then
     expect 3 "$GYRE" glm predict g.blocks g.model /dev/full
-    says "$err" '/dev/full'
+    says "$err" '/dev/full.*No space'
 fi
+# a file that does not become whole leaves the one before
+cp labels.txt kept.txt
+(ulimit -f 20; exec "$GYRE" glm predict g.blocks g.model labels.txt --quiet) 2>"$err"
+got=$?
+if [ $got = 3 ]; then ok; else bad "code $got under a limit"; fi
+says "$err" 'labels.txt: cannot be written: File too large'
+if cmp -s kept.txt labels.txt && ! ls labels.txt.part* >/dev/null 2>&1; then ok; else bad 'labels.txt is not as it was'; fi
 # a model of hashed ids takes rows that are hashed alike, and hashes text itself
 expect 0 "$GYRE" glm train g.svm h.model --hash-bits 10
 expect 0 "$GYRE" glm predict g.svm h.model

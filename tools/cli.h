@@ -237,6 +237,22 @@ int cli_is_folder(const char *path);
 /* CLI_USAGE after a sentence where writing one file would destroy another; NULL is none. */
 int cli_spare(const char *written, const char *other);
 
+/* A file that a command writes: it is whole in the end, or as it was before. A device or a pipe is
+ * written itself. */
+struct cli_out {
+    FILE *file;
+    const char *path;
+    char temp[4200];          /* beside it; "": none */
+    int reason;               /* errno of the first write that failed; 0: none did */
+};
+/* CLI_OK, or CLI_DATA after a sentence. */
+int cli_out_open(struct cli_out *out, const char *path);
+/* Has a write failed? Ask soon behind it: errno says why. */
+int cli_out_failed(struct cli_out *out);
+/* Where code is CLI_OK and all is written, the file takes its place; else it is removed. Returns
+ * the command's code. */
+int cli_out_close(struct cli_out *out, int code);
+
 /* A part of a data set that a run held out, as its checkpoints remember it; share 0: none. */
 struct cli_hold {
     double share;

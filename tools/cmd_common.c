@@ -179,6 +179,48 @@ int cli_spare(const char *written, const char *other)
     return cli_fail(CLI_USAGE, "%s would be written over by the same command", other);
 }
 
+static int out_fail(const struct cli_out *out, int reason)
+{
+    return cli_fail(CLI_DATA, "%s: cannot be written: %s", out->path, strerror(reason));
+}
+
+int cli_out_open(struct cli_out *out, const char *path)
+{
+    struct stat info;
+    *out = (struct cli_out){ .path = path };
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) {
+        const int code = cli_path(out->temp, sizeof out->temp, "%s.part%ld", path, (long)getpid());
+        if (code != CLI_OK)
+            return code;
+    }
+    out->file = fopen(out->temp[0] ? out->temp : path, "wb");
+    return out->file ? CLI_OK : out_fail(out, errno);
+}
+
+int cli_out_failed(struct cli_out *out)
+{
+    if (ferror(out->file) && out->reason == 0)
+        out->reason = errno != 0 ? errno : EIO;
+    return out->reason != 0;
+}
+
+int cli_out_close(struct cli_out *out, int code)
+{
+    if (!cli_out_failed(out) && fflush(out->file) != 0)
+        out->reason = errno;
+    if (out->reason == 0 && code == CLI_OK && out->temp[0] && fsync(fileno(out->file)) != 0)
+        out->reason = errno;
+    if (fclose(out->file) != 0 && out->reason == 0)
+        out->reason = errno;
+    if (out->reason == 0 && code == CLI_OK && out->temp[0] && rename(out->temp, out->path) != 0)
+        out->reason = errno;
+    if (out->reason != 0 && code == CLI_OK)
+        code = out_fail(out, out->reason);
+    if (code != CLI_OK && out->temp[0])
+        remove(out->temp);
+    return code;
+}
+
 /* ---- nets ---- */
 
 const struct cli_option cli_net_option_rows[8] = {

@@ -196,7 +196,7 @@ static const struct cli_short glm_predict_shorts[] = { { "b", "probability" }, {
 struct glm_predict {
     const struct glm_predict_values *v;
     struct gyre_glm_info info;
-    FILE *out;
+    struct cli_out to; /* OUT; of standard output its file alone; without OUT no file */
     int failed; /* 1: the model has no probabilities */
 };
 
@@ -211,16 +211,16 @@ static int glm_predict_take(void *user, const struct gyre_glm_scores *s)
     if (p->failed)
         return 1;
     for (int c = 0; p->v->probability && s->first == 0 && c < classes; c++)
-        fprintf(p->out, "%s%.9g%s", c ? " " : "labels ", (double)p->info.label[glm_predict_order(p, c)], c + 1 < classes ? "" : "\n");
+        fprintf(p->to.file, "%s%.9g%s", c ? " " : "labels ", (double)p->info.label[glm_predict_order(p, c)], c + 1 < classes ? "" : "\n");
     for (int32_t i = 0; i < s->count; i++) {
-        fprintf(p->out, "%.9g", (double)s->label[i]);
+        fprintf(p->to.file, "%.9g", (double)s->label[i]);
         for (int c = 0; p->v->probability && c < classes; c++)
-            fprintf(p->out, " %.9g", (double)s->probability[(int64_t)i * classes + glm_predict_order(p, c)]);
+            fprintf(p->to.file, " %.9g", (double)s->probability[(int64_t)i * classes + glm_predict_order(p, c)]);
         for (int m = 0; p->v->scores && m < p->info.models; m++)
-            fprintf(p->out, " %.9g", (double)s->score[(int64_t)i * p->info.models + m]);
-        fputc('\n', p->out);
+            fprintf(p->to.file, " %.9g", (double)s->score[(int64_t)i * p->info.models + m]);
+        fputc('\n', p->to.file);
     }
-    return ferror(p->out) || cli_stop_signal();
+    return cli_out_failed(&p->to) || cli_stop_signal();
 }
 
 static int glm_predict_with(struct glm_predict *p, const struct gyre_glm *model, char **args)
@@ -233,15 +233,15 @@ static int glm_predict_with(struct glm_predict *p, const struct gyre_glm *model,
     c.data = &data;
     c.threads = (int)p->v->threads;
     c.json = (int)p->v->json;
-    c.table = p->v->quiet || p->out == stdout ? NULL : &cli_stdout;
-    c.take = p->out ? glm_predict_take : NULL;
+    c.table = p->v->quiet || p->to.file == stdout ? NULL : &cli_stdout;
+    c.take = p->to.file ? glm_predict_take : NULL;
     c.user = p;
     cli_catch_signals();
     const int status = gyre_glm_predict(model, &c, NULL, &error);
     if (p->failed)
         return cli_fail(CLI_USAGE, "glm predict: %s gives no probabilities: only logistic models do", args[1]);
-    if (p->out && ferror(p->out))
-        return cli_fail(CLI_DATA, "%s: cannot be written", args[2]);
+    if (p->to.reason != 0)
+        return CLI_OK; /* who closes it says so */
     if (status == GYRE_OK && c.table && c.json)
         putchar('\n');
     return status == GYRE_OK ? CLI_OK : cli_error(&error);
@@ -258,11 +258,15 @@ static int glm_predict_run(const void *values, char **args, int count)
     if (gyre_glm_load(&model, args[1], &error) != GYRE_OK)
         return cli_error(&error);
     gyre_glm_get_info(model, &p.info);
-    if (count > 2)
-        p.out = strcmp(args[2], "-") == 0 ? stdout : fopen(args[2], "w");
-    int code = count > 2 && !p.out ? cli_fail(CLI_DATA, "%s: cannot be written", args[2]) : glm_predict_with(&p, model, args);
-    if (p.out && p.out != stdout && fclose(p.out) != 0 && code == CLI_OK)
-        code = cli_fail(CLI_DATA, "%s: cannot be written", args[2]);
+    int code = CLI_OK;
+    if (count > 2 && strcmp(args[2], "-") == 0)
+        p.to.file = stdout;
+    else if (count > 2)
+        code = cli_out_open(&p.to, args[2]);
+    if (code == CLI_OK)
+        code = glm_predict_with(&p, model, args);
+    if (p.to.file && p.to.file != stdout)
+        code = cli_out_close(&p.to, code);
     gyre_glm_close(model);
     return code;
 }

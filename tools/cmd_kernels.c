@@ -61,25 +61,29 @@ static int kernels_pack(const struct gyre_config *config, const struct kernels_v
     return CLI_OK;
 }
 
-static int kernels_write(void *user, const char *text, size_t bytes) { return fwrite(text, 1, bytes, user) == bytes ? 0 : -1; }
+static int kernels_write(void *user, const char *text, size_t bytes)
+{
+    struct cli_out *const out = user;
+    return fwrite(text, 1, bytes, out->file) == bytes ? 0 : -cli_out_failed(out);
+}
 
 static int kernels_print(const struct gyre_config *config, const struct kernels_values *v)
 {
     struct gyre_kernels_config what;
     struct gyre_error error;
-    FILE *file = v->out ? fopen(v->out, "wb") : stdout;
-    if (!file)
-        return cli_fail(CLI_DATA, "%s cannot be written", v->out);
-    const struct gyre_sink sink = { kernels_write, file };
+    struct cli_out out = { .file = stdout };
+    int code = v->out ? cli_out_open(&out, v->out) : CLI_OK;
+    if (code != CLI_OK)
+        return code;
+    const struct gyre_sink sink = { kernels_write, &out };
     gyre_kernels_config_default(&what);
     what.form = (int)v->show;
     what.layer = v->layer;
     what.op = v->op;
     what.strict = (int)v->strict;
-    int code = gyre_print_kernels(config, &what, &sink, &error) == GYRE_OK ? CLI_OK : cli_error(&error);
-    if (v->out && fclose(file) != 0 && code == CLI_OK)
-        code = cli_fail(CLI_DATA, "%s cannot be written", v->out);
-    return code;
+    if (gyre_print_kernels(config, &what, &sink, &error) != GYRE_OK && out.reason == 0)
+        code = cli_error(&error);
+    return v->out ? cli_out_close(&out, code) : code;
 }
 
 /* On the GPU, unless another device or an architecture is named. */

@@ -261,14 +261,15 @@ static void set_augment(const struct train_job *job, struct gyre_augment *a)
 static int write_recipe(const struct train_job *job)
 {
     char path[4200];
+    struct cli_out out;
     int code = cli_path(path, sizeof path, "%s/recipe.txt", job->folder);
-    FILE *file = code == CLI_OK ? fopen(path, "w") : NULL;
+    if (code == CLI_OK)
+        code = cli_out_open(&out, path);
     if (code != CLI_OK)
         return code;
-    const int written = file && fputs(job->recipe.text, file) != EOF;
-    if (file && fclose(file) == 0 && written)
-        return CLI_OK;
-    return cli_fail(CLI_DATA, "%s: cannot be written: %s", path, strerror(errno));
+    if (fputs(job->recipe.text, out.file) == EOF)
+        cli_out_failed(&out);
+    return cli_out_close(&out, code);
 }
 
 /* The first event comes when the folder is there. */
