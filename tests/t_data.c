@@ -271,7 +271,8 @@ static void test_bmp_colours(int turn)
     const int row = (w * bits + 31) / 32 * 4, at = 54 + 4 * colours;
     memcpy(bytes, "BM", 2);
     bytes[10] = (unsigned char)at, bytes[11] = (unsigned char)(at >> 8);
-    bytes[14] = 40, bytes[18] = (unsigned char)w, bytes[22] = (unsigned char)h, bytes[26] = 1, bytes[28] = (unsigned char)bits;
+    bytes[14] = 40, bytes[18] = (unsigned char)w, bytes[22] = (unsigned char)h;
+    bytes[26] = 1, bytes[28] = (unsigned char)bits;
     for (int i = 54; i < at; i++)
         bytes[i] = (unsigned char)bmp_draw(turn, i, 256);
     for (int i = 0; i < h * w; i++) {
@@ -286,7 +287,7 @@ static void test_bmp_colours(int turn)
         same = image.pixels[i] == bytes[54 + 4 * colour[i / 3] + 2 - i % 3];
     T_CHECK_MSG(same, "turn %d", turn);
     bytes[14] = 12, bytes[20] = (unsigned char)h, bytes[22] = 1, bytes[24] = (unsigned char)bits;
-    DATA_REFUSED(data_decode(bytes, (size_t)(at + h * row), &image), GY_E_IMAGE, "whose palette cannot be read");
+    DATA_REFUSED(data_decode(bytes, sizeof bytes, &image), GY_E_IMAGE, "the palette of this BMP");
 }
 
 static void test_pnm(void)

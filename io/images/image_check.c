@@ -184,23 +184,23 @@ GY_INT int gy_png_check(const unsigned char *bytes, size_t count, const char *na
 
 /* Up to 8 bits a pixel are numbers of colours. stb_image 2.27 takes a colour that the palette lacks
  * from its stack, and miscounts the palette behind a header of 12 bytes. */
-static int bmp_check_colours(const unsigned char *bytes, int64_t w, int64_t h, int64_t bits, const char *name,
-                             struct gy_error *err)
+static int bmp_check_colours(const unsigned char *bytes, const struct gy_image_head *head, int64_t bits,
+                             const char *name, struct gy_error *err)
 {
     const int64_t offset = gy_le32(bytes + 10), head_bytes = gy_le32(bytes + 14);
-    const int64_t colours = (offset - BMP_FILE_HEAD - head_bytes) / 4, row_bytes = (w * bits + 31) / 32 * 4;
+    const int64_t colours = (offset - BMP_FILE_HEAD - head_bytes) / 4;
+    const int64_t row_bytes = (head->w * bits + 31) / 32 * 4;
     if (head_bytes == 12 || colours < 1)
-        return GY_FAIL(err, GY_E_IMAGE, "%s: BMP with %" PRId64 " bits a pixel, whose palette cannot be read", name,
-                       bits);
+        return GY_FAIL(err, GY_E_IMAGE, "%s: the palette of this BMP cannot be read", name);
     if (gy_le32(bytes + 30) != 0) /* compressed: the decoder refuses it */
         return GY_OK;
-    for (int64_t y = 0; y < h; y++)
-        for (int64_t x = 0; x < w; x++) {
+    for (int64_t y = 0; y < head->h; y++)
+        for (int64_t x = 0; x < head->w; x++) {
             const int byte = bytes[offset + y * row_bytes + x * bits / 8];
             const int colour = byte >> (8 - bits - x * bits % 8) & ((1 << bits) - 1);
             if (colour >= colours)
-                return GY_FAIL(err, GY_E_IMAGE, "%s: a pixel of colour %d, the BMP's palette has %" PRId64, name, colour,
-                               colours);
+                return GY_FAIL(err, GY_E_IMAGE, "%s: a pixel of colour %d, the BMP's palette has %" PRId64,
+                               name, colour, colours);
         }
     return GY_OK;
 }
@@ -226,5 +226,5 @@ GY_INT int gy_bmp_check(const unsigned char *bytes, size_t count, const char *na
     const uint64_t need = (uint64_t)offset + (uint64_t)((w * bits + 31) / 32 * 4 * head->h);
     if (need > count)
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes of a BMP file of %" PRIu64, name, count, need);
-    return bits <= 8 ? bmp_check_colours(bytes, head->w, head->h, bits, name, err) : GY_OK;
+    return bits <= 8 ? bmp_check_colours(bytes, head, bits, name, err) : GY_OK;
 }
