@@ -203,4 +203,7 @@ refused 'has no record that could be replayed' servers 2 1 bad --sync async --re
 refused 'take fewer servers' servers 2 20 bad --sync server
 refused 'clip_norm with parameter servers' servers 2 1 bad --sync server --clip 1
 refused 'needs the sums of them all' servers 2 1 bad --sync async --shards 2
+# a worker that is late loses the one that refuses: the refusal decides the code
+# shellcheck disable=SC2016
+expect 2 "$GYRE" launch --workers 2 --servers 1 -- sh -c '[ "$GYRE_RANK" = 1 ] && exit 2; sleep 1; exit 1'
 finish

@@ -397,12 +397,13 @@ static void launch_on_late(struct launch_job *job, int bad)
 }
 
 /* A worker beside servers: without it the others go on, where they can, else they end by
- * themselves. */
+ * themselves. What one worker refuses, all do. */
 static int launch_spares(const struct launch_job *job, const struct launch_end *end)
 {
     if (!job->v->servers || end->rank < (int)job->v->servers)
         return 0;
-    if (launch_code(end->status) == CLI_FAILED) /* it has lost one itself */
+    const int code = launch_code(end->status);
+    if (code == CLI_USAGE || code == CLI_FAILED) /* CLI_FAILED: it has lost one itself */
         return 0;
     fprintf(stderr, "gyre: rank %d (process %d) %s %d; the others go on if they can\n", end->rank,
             (int)end->pid, WIFSIGNALED(end->status) ? "was ended by signal" : "ended with code",
