@@ -106,7 +106,7 @@ GY_INT int gy_checkpoints_prune(const struct gy_alloc *alloc, const struct gy_lo
  * "curve.svg.part4711". */
 static int trainf_is_leftover(const char *name)
 {
-    static const char *const stems[] = { TRAINF_SUFFIX, "metrics.csv", "curve.svg" };
+    static const char *const stems[] = { TRAINF_SUFFIX, "metrics.csv", "curve.svg", "recipe.txt" };
     const char *part = strstr(name, ".part");
     if (!part || !part[5] || strspn(part + 5, "0123456789") != strlen(part + 5))
         return 0;
