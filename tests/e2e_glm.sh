@@ -82,6 +82,8 @@ spared read.svm predict read.svm read.model read.svm
 spared read.model predict read.svm read.model read.model
 spared read.svm convert read.svm read.svm
 spared read.svm convert kept.svm read.svm other.svm
+mistake 'read.svm is there and is no block file' convert kept.svm read.svm
+same read.svm kept.svm
 expect 0 "$GYRE" glm train read.svm read.svm --folds 2 -q --bias 1 --seed 3
 same read.svm kept.svm
 

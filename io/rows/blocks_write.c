@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "io/rows/blocks_file.h"
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BLOCKS_MEMORY ((size_t)1 << 16) /* bytes that blocks in memory begin with */
@@ -136,6 +137,17 @@ static int blocks_create_append(struct gy_blocks_writer *w, const struct gy_bloc
     return GY_OK;
 }
 
+/* Only blocks are written over: who forgets to name the target has named a text last. */
+static int blocks_may_replace(const char *path, struct gy_error *err)
+{
+    struct stat info;
+    const int full = stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+    if (!full || gy_file_begins(path, BLOCKS_MAGIC, 8))
+        return GY_OK;
+    return GY_FAIL(err, GY_E_STATE, "%.300s is there and is no block file: it is not written over",
+                   path);
+}
+
 static int blocks_create_new(struct gy_blocks_writer *w, const struct gy_blocks_write *c, struct gy_error *err)
 {
     const unsigned char blank[BLOCKS_HEAD] = { 0 };
@@ -144,8 +156,10 @@ static int blocks_create_new(struct gy_blocks_writer *w, const struct gy_blocks_
     w->head.told = c->features != 0;
     w->head.hash_bits = (uint32_t)c->hash_bits;
     w->head.hash_seed = c->hash_seed;
-    if (w->path[0] != 0)
+    if (w->path[0] != 0) {
+        GY_TRY(blocks_may_replace(w->path, err));
         GY_TRY(gy_outfile_open(&w->out, w->path, err));
+    }
     return blocks_write_next(w, blank, sizeof blank, err);
 }
 
