@@ -103,7 +103,7 @@ GY_INT int gy_checkpoints_prune(const struct gy_alloc *alloc, const struct gy_lo
 }
 
 /* Names that gy_outfile writes: "checkpoint-12.safetensors.part4711", "metrics.csv.part4711",
- * "curve.svg.part4711". */
+ * "curve.svg.part4711"; and of the command "recipe.txt.part4711". */
 static int trainf_is_leftover(const char *name)
 {
     static const char *const stems[] = { TRAINF_SUFFIX, "metrics.csv", "curve.svg", "recipe.txt" };

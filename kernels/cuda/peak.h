@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* peak.h: measures the device's limits: gy_backend_lab.ceilings of cuda_backend.c. */
+/* peak.h: measures what a GPU can do at most: operations and bytes a second. cuda_backend.c has it
+ * in its table as gy_backend_lab.ceilings; commands print a step's ops beside these limits. */
 #ifndef GY_CUDA_PEAK_H
 #define GY_CUDA_PEAK_H
 #include "kernels/backend.h"

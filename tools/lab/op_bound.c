@@ -65,7 +65,8 @@ static double bound_size(const struct gy_bound *b, int role, int64_t i)
     const struct gy_geom *const g = &b->geom;
     const int forward = b->code == GY_OP_CONV && role == GY_Y;
     const int back = b->code == GY_OP_CONV_DGRAD && role == GY_DX;
-    const int dense = g->stride_h * g->stride_w * g->dil_h * g->dil_w * g->groups == 1;
+    const int dense = g->stride_h == 1 && g->stride_w == 1 && g->dil_h == 1 && g->dil_w == 1 &&
+                      g->groups == 1;
     double size = b->size[role][i];
     if (!(forward || back) || !dense || g->r != g->s || (g->r != 3 && g->r != 5))
         return size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Stochastic dual coordinate ascent (1), proximal where there is an l1 besides the l2, over threads
- * (2) and ranks (3), accelerated by a proximal term (4). solver.c has it in its table. A run, with
- * who does each line:
+/* sdca.c: stochastic dual coordinate ascent (1), proximal where there is an l1 besides the l2, over
+ * threads (2) and ranks (3), accelerated by a proximal term (4). solver.c has it in its table. A
+ * run, with who does each line:
  *
  *     w = shrink(u, l1 / (l2 + kappa))    u = (sum of coefficient x + kappa centre) / (l2 + kappa)
  *     repeat
