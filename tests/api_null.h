@@ -23,7 +23,7 @@ static struct an_world {
     unsigned char x[2 * AN_PIXELS];
     int32_t label[2];
     float values[4096], scores[2 * AN_CLASSES];
-    char text[4096], folder[256], file[256], other[256], images[256], image[256], rows[256], model_file[256];
+    char text[4096], folder[256], file[256], other[256], blocks[256], images[256], image[256], rows[256], model_file[256];
     struct gyre_data_config data_config;
     struct gyre_data *data;
     struct gyre_sink sink;
@@ -445,7 +445,7 @@ static int an_glm_convert(void)
 {
     gyre_glm_convert_default(&an_convert_config);
     an_convert_config.from = &an.rows_data;
-    an_convert_config.to = an.other;
+    an_convert_config.to = an.blocks;
     an_convert_config.threads = 1;
     return an_by_error(gyre_glm_convert(an_p(0, &an_convert_config), 0, an_p(1, &an.sink), E));
 }
@@ -459,7 +459,7 @@ static int an_glm_generate(void)
 {
     struct gyre_glm_generated made;
     gyre_glm_generate_default(&an_generate_config);
-    an_generate_config.to = an.other;
+    an_generate_config.to = an.blocks;
     an_generate_config.rows = 10;
     an_generate_config.features = 100;
     an_generate_config.threads = 1;

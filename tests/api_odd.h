@@ -28,6 +28,7 @@ static void an_make_files(void)
     snprintf(an.folder, sizeof an.folder, "%s", df_path("here.cluster"));
     snprintf(an.file, sizeof an.file, "%s", df_path("checkpoint-1.safetensors"));
     snprintf(an.other, sizeof an.other, "%s", df_path("other"));
+    snprintf(an.blocks, sizeof an.blocks, "%s", df_path("blocks"));
     snprintf(an.model_file, sizeof an.model_file, "%s", df_path("a.model"));
     an.files[0] = an.rows;
 }
@@ -396,14 +397,14 @@ static int an_convert_rows(void)
 {
     gyre_glm_convert_default(&an_convert_config);
     an_convert_config.from = &an.rows_data;
-    an_convert_config.to = an.other;
+    an_convert_config.to = an.blocks;
     an_convert_config.block_rows = INT32_MAX;
     return an_by_error(gyre_glm_convert(&an_convert_config, 0, NULL, &an.error));
 }
 static int an_generate_rows(void)
 {
     gyre_glm_generate_default(&an_generate_config);
-    an_generate_config.to = an.other;
+    an_generate_config.to = an.blocks;
     an_generate_config.rows = -1;
     return an_by_error(gyre_glm_generate(&an_generate_config, NULL, &an.error));
 }
