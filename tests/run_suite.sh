@@ -52,6 +52,8 @@ wanted() { case " ${TESTS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
         # counted in other suites.
         case $SUITE/${program##*/} in
         ppc/t_random) fewer='--nets 150' ;;
+        ppc/t_prepare) fewer='--weights 300000' ;;
+        ppc/t_glm_referee) fewer='--problems 40' ;;
         tsan/t_random|coverage/t_random) fewer='--nets 80' ;;
         default/t_ops) fewer="$([ "${GYRE_TEST_ALL:-0}" = 1 ] || echo --sample)" ;;
         asan/t_ops) fewer="$([ "${GYRE_TEST_ALL:-0}" = 1 ] || echo --sample)" ;;

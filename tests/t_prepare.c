@@ -5,7 +5,8 @@
  * of drivers is whole: each op finds one, with a plan where it has scratch.
  *
  *     t_prepare                2 steps of the nets of up to 13 million weights
- *     t_prepare --steps N      of every net: minutes */
+ *     t_prepare --weights N    of up to N weights, where a processor is emulated
+ *     t_prepare --steps N      N steps of every net: minutes */
 #include "engine/gyre.h"
 #include "engine/base/cpu.h"
 #include "engine/run/engine.h"
@@ -119,13 +120,14 @@ int main(int argc, char **argv)
     static const char *const sets[] = { "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma" };
     static float x[PREP_PIXELS];
     const int all = argc == 3 && strcmp(argv[1], "--steps") == 0, steps = all ? atoi(argv[2]) : 2;
+    const int64_t small = argc == 3 && strcmp(argv[1], "--weights") == 0 ? strtoll(argv[2], NULL, 10) : PREP_SMALL;
     int ran = 0;
     for (int i = 0; i < PREP_PIXELS; i++)
         x[i] = (float)(i % 1009 * 7919 % 1009) / 504.5f - 1.0f;
     for (int i = 0; gyre_zoo_name(i); i++) {
         const char *const name = gyre_zoo_name(i);
         const int at = prep_zoo(name);
-        if (!T_CHECK(at > 0) || (!all && prep_weights() > PREP_SMALL))
+        if (!T_CHECK(at > 0) || (!all && prep_weights() > small))
             continue;
         for (size_t s = 0; s < GY_COUNT(sets); s++)
             for (int bf16 = 0; bf16 < 2 && prep_has(sets[s]); bf16++, ran++)
