@@ -223,7 +223,7 @@ GYRE_API int gyre_glm_verify(const struct gyre_glm *model, const struct gyre_glm
 struct gyre_glm_convert_config {
     size_t size;
     const struct gyre_glm_data *from; /* text files */
-    const char *to;            /* block file */
+    const char *to;            /* block file; over any other file: GYRE_E_STATE */
     int append;                /* 1: behind what it holds; 0: it is written anew */
     int32_t block_rows;        /* 0: 65536, fewer where rows are long */
     int threads;

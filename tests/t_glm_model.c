@@ -249,7 +249,7 @@ static void test_class_metrics(void)
         long double loss = 0;
         T_CHECK(gy_glm_model_take(&m, &info, &alloc, NULL) == GY_OK && gy_glm_meter_open(&meter, m, &alloc, NULL) == GY_OK);
         for (int i = 0; i < 100; i++) {
-            long double part[4], most = -INFINITY, sum = 0;
+            long double part[4], most = -HUGE_VALL, sum = 0;
             label[i] = (float)(i % 4);
             for (int k = 0; k < 4; k++) {
                 const long double z = (long double)(score[4 * i + k] = size[turn % 4] * gy_rng_normal(8, 9, (uint64_t)turn, (uint64_t)(4 * i + k)));

@@ -404,7 +404,7 @@ static void test_least_gap(void)
         struct glm_data data;
         struct glm_data_kind other = kind;
         struct gy_glm_problem problem = logistic;
-        double best = INFINITY;
+        double best = HUGE_VAL;
         other.seed += (uint64_t)turn;
         glm_data_random(&data, &other);
         for (int64_t e = 0; e < data.entries; e++)

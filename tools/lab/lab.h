@@ -210,7 +210,7 @@ GYRE_API int gyre_glm_print_inspect(const char *path, const struct gyre_glm_data
 
 struct gyre_glm_generate_config {
     size_t size;
-    const char *to;            /* block file; with text: svmlight */
+    const char *to;            /* block file, over no other file; with text: svmlight */
     int text;
     int64_t rows;              /* 1,000,000 */
     /* most of them; the largest of 39 fields (10,131,227 ids) are cut; 0: 33,762,577 and some;
