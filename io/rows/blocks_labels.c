@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_labels.c: counts different labels in a table of 2 * GY_BLOCKS_CLASSES places, found by the
- * label's bits. Nearly always a label is the one before it or that one's neighbour. */
+/* blocks_labels.c: counts the rows of each different label, for the head of a block file. A label is
+ * found by its bits in a hash table of 2 * GY_BLOCKS_CLASSES places, unless it is the one before.
+ * Sorting ends the counting: it empties the table. */
 #include "io/rows/blocks_labels.h"
 #include "io/rows/blocks_file.h"
 
 #define LABELS_SLOTS (2 * GY_BLOCKS_CLASSES)
 
-/* The place of the label, or the free one where it would be. */
+/* The place of the label, or the free one where it would be. The factor is 2^32 over the golden
+ * ratio (Knuth, The Art of Computer Programming 3, 6.4). */
 static uint32_t labels_slot(const struct gy_blocks_counts *counts, float label)
 {
     uint32_t at = (gy_blocks_bits_of_float(label) * 2654435769u) >> 16 & (LABELS_SLOTS - 1);
