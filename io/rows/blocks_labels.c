@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks_labels.c: counts the rows of each different label, for the head of a block file. A label
- * is found by its bits in a hash table of 2 * GY_BLOCKS_CLASSES places, unless it is the one before.
+ * is found by its bits in a hash table of 2 * GY_BLOCKS_CLASSES places, unless it is the last one.
  * Sorting ends the counting: it empties the table. */
 #include "io/rows/blocks_labels.h"
 #include "io/rows/blocks_file.h"
