@@ -51,37 +51,6 @@ GY_INT int gy_json_more(struct gy_json *json, char close, int64_t *seen, int *mo
     return GY_OK;
 }
 
-GY_INT int gy_utf8_length(const unsigned char *at, const unsigned char *end)
-{
-    if (at >= end)
-        return 0;
-    if (at[0] < 0x80)
-        return 1;
-    const int wide = at[0] >= 0xF0 && at[0] < 0xF5 ? 4 : 0;
-    const int length = at[0] >= 0xC2 && at[0] < 0xE0 ? 2 : at[0] >= 0xE0 && at[0] < 0xF0 ? 3 : wide;
-    if (length == 0 || end - at < length)
-        return 0;
-    for (int i = 1; i < length; i++)
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-    const int overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
-    const int outside = (at[0] == 0xED && at[1] >= 0xA0) || (at[0] == 0xF4 && at[1] >= 0x90);
-    return overlong || outside ? 0 : length;
-}
-
-GY_INT int gy_utf8_valid(const char *text)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    const unsigned char *end = at + strlen(text);
-    while (at < end) {
-        const int length = gy_utf8_length(at, end);
-        if (length == 0)
-            return 0;
-        at += length;
-    }
-    return 1;
-}
-
 /* Four hexadecimal digits. */
 static int json_hex4(struct gy_json *json, uint32_t *out)
 {
@@ -280,24 +249,4 @@ GY_INT int gy_json_finish(struct gy_json *json)
 {
     (void)json_peek(json);
     return json->at == json->end ? GY_OK : gy_json_fail(json, "text after the end");
-}
-
-GY_INT void gy_json_quote(struct gy_sink *sink, const char *text)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    const unsigned char *end = at + strlen(text);
-    gy_sink_printf(sink, "\"");
-    while (at < end) {
-        const int length = gy_utf8_length(at, end);
-        if (length == 0)
-            gy_sink_printf(sink, "\\ufffd");
-        else if (*at == '"' || *at == '\\')
-            gy_sink_printf(sink, "\\%c", *at);
-        else if (*at < 0x20 || *at == 0x7F)
-            gy_sink_printf(sink, "\\u%04x", *at);
-        else
-            gy_sink_printf(sink, "%.*s", length, (const char *)at);
-        at += length == 0 ? 1 : length;
-    }
-    gy_sink_printf(sink, "\"");
 }

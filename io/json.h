@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* json.h: a strict JSON reader that walks text once and builds nothing (RFC 8259), for
- * safetensors.c, and quoting for what writes JSON. The caller asks for what it expects next;
- * anything else is an error with the byte position. Nothing is allocated. */
+ * safetensors.c. The caller asks for what it expects next; anything else is an error with the byte
+ * position. Nothing is allocated. */
 #ifndef GY_JSON_H
 #define GY_JSON_H
 #include "engine/base/text.h"
@@ -29,11 +29,5 @@ GY_INT int gy_json_count(struct gy_json *json, int64_t *out);
 GY_INT int gy_json_skip(struct gy_json *json, int depth); /* any one value; depth: 0 at the call */
 GY_INT int gy_json_finish(struct gy_json *json);              /* only white space is left */
 GY_INT int gy_json_fail(struct gy_json *json, const char *what); /* GY_E_FORMAT at this byte */
-
-/* Length of the UTF-8 sequence at `at`, 1 to 4; 0: none (overlong, surrogate, too large, cut). */
-GY_INT int gy_utf8_length(const unsigned char *at, const unsigned char *end);
-GY_INT int gy_utf8_valid(const char *text);
-/* text in quotes, escaped; bytes that are not UTF-8 become U+FFFD: the output is always valid. */
-GY_INT void gy_json_quote(struct gy_sink *sink, const char *text);
 
 #endif

@@ -64,9 +64,9 @@ GY_INT int gy_st_add_meta(struct gy_st_writer *writer, const char *key, const ch
     struct gy_sink sink = gy_sink_buf(&writer->meta);
     if (writer->meta.bytes > 0)
         gy_sink_printf(&sink, ",");
-    gy_json_quote(&sink, key);
+    gy_print_json_text(key, &sink);
     gy_sink_printf(&sink, ":");
-    gy_json_quote(&sink, value);
+    gy_print_json_text(value, &sink);
     return stw_buffers(writer, err);
 }
 
@@ -129,7 +129,7 @@ GY_INT int gy_st_declare(struct gy_st_writer *writer, const char *name, int type
     struct gy_sink sink = gy_sink_buf(&writer->header);
     if (writer->count > 0)
         gy_sink_printf(&sink, ",");
-    gy_json_quote(&sink, name);
+    gy_print_json_text(name, &sink);
     gy_sink_printf(&sink, ":{\"dtype\":\"%s\",\"shape\":[", gy_st_dtype(type));
     for (int i = 0; i < dims; i++)
         gy_sink_printf(&sink, "%s%" PRId64, i > 0 ? "," : "", shape[i]);

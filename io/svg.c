@@ -2,7 +2,7 @@
 /* svg.c: charts as SVG text: a line chart and a confusion matrix. They are plain shapes and text,
  * no script, no style sheet, no font file. Numbers are printed from integers, so the host program's
  * locale does not matter; text is escaped; nothing is allocated. */
-#include "io/json.h"
+#include "engine/base/text.h"
 #include "io/report.h"
 
 enum { SVG_W = 880, SVG_H = 500, SVG_LEFT = 78, SVG_RIGHT = 78, SVG_TOP = 78, SVG_BOTTOM = 56, SVG_POINTS = 1500 };

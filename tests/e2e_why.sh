@@ -78,6 +78,13 @@ python 'c = d["choice"]; assert c["fits"] and c["bytes"] <= d["limit_bytes"] == 
 python 'best = max(c["images_per_second"] for c in d["candidates"] if c["fits"]); assert d["choice"]["images_per_second"] >= .98 * best'
 expect 0 "$GYRE" fit lenet5 --mem 1.5GiB --type bf16 --json
 python 'assert d["choice"]["batch"] == 256 and all(c["dtype"] == "bf16" for c in d["candidates"])'
+# a path with a byte that is no UTF-8: JSON stays JSON
+odd=$TMP/odd$(printf '\377').net
+plain_net >"$odd"
+expect 0 "$GYRE" fit "$odd" --mem 60M --target-batch 4 --json
+json
+expect 0 "$GYRE" why "$odd" --batch 2 --measure 1 --json
+json
 # the line that it prints is one that train takes, within the memory that it named
 "$GYRE" fit mlp --mem 40M --size 16 --classes 3 --target-batch 6 >"$out"
 line=$(sed -n 's/^  gyre train mlp DATA //p' "$out")

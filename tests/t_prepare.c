@@ -132,9 +132,12 @@ int main(int argc, char **argv)
         for (size_t s = 0; s < GY_COUNT(sets); s++)
             for (int bf16 = 0; bf16 < 2 && prep_has(sets[s]); bf16++, ran++)
                 prep_run(name, sets[s], bf16 ? GYRE_BF16 : GYRE_F32, steps, x);
-        if (at == 28)
+        if (at == 28) {
             prep_run(name, "ref", GYRE_F32, steps, x);
+            ran++;
+        }
     }
+    T_CHECK_MSG(ran > 0, "no net ran");
     printf("t_prepare: %d runs of %d steps\n", ran, steps);
     return t_end("t_prepare");
 }

@@ -247,12 +247,39 @@ static void sm_look_string(const unsigned char *text, size_t bytes)
     const struct gy_alloc alloc = gy_alloc_default();
     gy_buf_open(&buf, &alloc);
     struct gy_sink sink = gy_sink_buf(&buf);
-    gy_json_quote(&sink, out);
+    gy_print_json_text(out, &sink);
     snprintf(written, sizeof written, "%s", buf.text);
     gy_buf_close(&buf);
     gy_json_open(&json, (const unsigned char *)written, strlen(written), "x", &err);
     if (gy_json_string(&json, again, &count_again) != GY_OK || count_again != count || memcmp(out, again, count) != 0)
         sm_bad("written and read again it is another string", text, bytes);
+}
+
+/* Any text in quotes is a string of JSON; of UTF-8 it is the same text when read. */
+static void sm_look_quoted(const unsigned char *text, size_t bytes)
+{
+    static char plain[SM_BYTES], again[8 * SM_BYTES];
+    const struct sm_json second = { text + bytes };
+    const unsigned char *p = text;
+    struct gy_json json;
+    struct gy_buf buf;
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_error err = { 0 };
+    size_t count = 0;
+    snprintf(plain, sizeof plain, "%.*s", (int)bytes, (const char *)text);
+    while (p && p < text + bytes)
+        p = sm_utf8(&second, p);
+    gy_buf_open(&buf, &alloc);
+    struct gy_sink sink = gy_sink_buf(&buf);
+    gy_print_json_text(plain, &sink);
+    const struct sm_json quoted = { (const unsigned char *)buf.text + buf.bytes };
+    if (sm_string(&quoted, (const unsigned char *)buf.text) != quoted.end)
+        sm_bad("quoted, but no string of JSON", text, bytes);
+    gy_json_open(&json, (const unsigned char *)buf.text, buf.bytes, "x", &err);
+    if (gy_json_string(&json, again, &count) != GY_OK || (p && strcmp(again, plain) != 0))
+        sm_bad("quoted it is another text", text, bytes);
+    sm_accepted += p != NULL;
+    gy_buf_close(&buf);
 }
 
 /* ---- heads of images ---- */
@@ -417,6 +444,7 @@ int main(int argc, char **argv)
         { "JSON strings", "\"", 1, "\\u0dD8cC\"\037", 10, 6, "\"", sm_look_string },
         { "JSON escapes", "\"\\ud80", 6, "\\u0dcf\"", 7, 8, "\"", sm_look_string },
         { "JSON UTF-8", "\"", 1, "\0\177\200\237\240\277\301\302\337\340\355\357\360\364\365", 15, 5, "\"", sm_look_string },
+        { "texts quoted as JSON", "", 0, "\"\\a\n\177\200\237\240\301\302\337\340\355\360\364\365", 16, 5, "", sm_look_quoted },
         { "heads of P5", "P5", 2, SM_PNM_LETTERS, 8, 7, "", sm_look_image },
         { "heads of P6", "P6", 2, SM_PNM_LETTERS, 8, 7, "", sm_look_image },
         { "heads of P5 with a width", "P5 1 ", 5, SM_PNM_LETTERS, 8, 7, "", sm_look_image },

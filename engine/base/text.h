@@ -18,8 +18,11 @@ GY_INT int gy_text_print(char *text, size_t room, const char *fmt, ...) GY_PRINT
 GY_INT int gy_text_vprint(char *text, size_t room, const char *fmt, va_list args) GY_PRINTF(3, 0);
 /* At most 4095 bytes a call; longer text is cut and counts as failed. */
 GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...) GY_PRINTF(2, 3);
-/* As text of JSON, in quotes; quotes, backslashes and control characters are escaped. A net's name
- * may be a path. */
+/* Length of the UTF-8 sequence at `at`, 1 to 4; 0: none (overlong, surrogate, too large, cut). */
+GY_INT int gy_utf8_length(const unsigned char *at, const unsigned char *end);
+GY_INT int gy_utf8_valid(const char *text);
+/* As text of JSON, in quotes, escaped. A net's name may be a path: bytes that are not UTF-8 become
+ * U+FFFD, so the output is always valid. */
 GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink);
 
 /* A text buffer that grows through the hook. text ends with NUL once something was added. */

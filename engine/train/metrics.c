@@ -3,7 +3,6 @@
  * scores: recall rises only at the scores of the class's own samples. So only those are sorted, and
  * every other sample is counted at the place where it falls among them. */
 #include "engine/train/metrics.h"
-#include "io/json.h"
 
 struct gy_metrics {
     struct gy_alloc alloc;
@@ -472,7 +471,7 @@ GY_INT void gy_metrics_json(const struct gy_metrics *metrics, const char *const 
         gy_sink_printf(sink, "%s{\"label\":%d", c > 0 ? "," : "", (int)c);
         if (names && names[c]) {
             gy_sink_printf(sink, ",\"name\":");
-            gy_json_quote(sink, names[c]);
+            gy_print_json_text(names[c], sink);
         }
         gy_sink_printf(sink, ",\"samples\":%" PRId64 ",\"predicted\":%" PRId64 ",\"right\":%" PRId64, row.truth,
                        row.predicted, row.right);
@@ -483,7 +482,7 @@ GY_INT void gy_metrics_json(const struct gy_metrics *metrics, const char *const 
         met_json_matrix(metrics, sink);
     if (metrics->note[0] != 0) {
         gy_sink_printf(sink, ",\"note\":");
-        gy_json_quote(sink, metrics->note);
+        gy_print_json_text(metrics->note, sink);
     }
     gy_sink_printf(sink, "}\n");
 }

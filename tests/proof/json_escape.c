@@ -3,6 +3,7 @@
  * with no more bytes than its text has. */
 #include "tests/proof/proof.h"
 #define strchr proof_strchr
+#include "engine/base/text.c"
 #include "io/json.c"
 
 enum { TEXT = 13 };

@@ -3,6 +3,7 @@
  * bytes, less its two marks, with a NUL. */
 #include "tests/proof/proof.h"
 #define memcpy proof_memcpy
+#include "engine/base/text.c"
 #include "io/json.c"
 
 enum { TEXT = 12 };

@@ -2,6 +2,7 @@
 /* gy_utf8_length and json_encode are inverse to each other: every character has one sequence, and
  * every sequence that is accepted is one. */
 #include "tests/proof/proof.h"
+#include "engine/base/text.c"
 #include "io/json.c"
 
 static uint32_t decoded(const unsigned char *at, int length)
