@@ -204,6 +204,10 @@ says "$err" 'nothing.png'
 says "$out" 'class_1/image_0.ppm'
 expect 0 "$GYRE" info "$TMP/run"
 says "$out" '^epochs: 3'
+# commands that compute nothing take no options of computing
+mistake "info has no option '--threads'" info "$TMP/run" --threads 1
+mistake "export has no option '--device'" export "$TMP/run" "$TMP/none.safetensors" --device cpu
+mistake "import has no option '--dtype'" import "$TMP/none.safetensors" --net lenet5 --dtype bf16
 expect 0 "$GYRE" info "$TMP/run" --json
 json
 # a name and a tab in the input's line change nothing

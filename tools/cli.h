@@ -159,7 +159,8 @@ struct cli_net_options {
     int64_t threads, seed, log, dtype, pin;
     const char *isa, *device, *tune;
 };
-extern const struct cli_option cli_net_option_rows[8];
+enum { CLI_NET_ROWS = 8 }; /* the last is --log */
+extern const struct cli_option cli_net_option_rows[CLI_NET_ROWS];
 #define CLI_NET_GROUP(values, member) { cli_net_option_rows, CLI_COUNT(cli_net_option_rows), offsetof(values, member) }
 
 /* CLI_USAGE after a sentence when the path is longer than the room */

@@ -223,7 +223,7 @@ int cli_out_close(struct cli_out *out, int code)
 
 /* ---- nets ---- */
 
-const struct cli_option cli_net_option_rows[8] = {
+const struct cli_option cli_net_option_rows[CLI_NET_ROWS] = {
     { "threads", "N", "0", "threads that compute; 0: one per processor", CLI_WHOLE, offsetof(struct cli_net_options, threads), 0, 4096 },
     { "pin", "auto|on|off", "auto", "bind these threads to processors; auto: keep them apart when they fill the machine", CLI_CHOICE,
       offsetof(struct cli_net_options, pin), 0, 0 },
@@ -252,9 +252,9 @@ void cli_net_config(struct gyre_config *config, const struct cli_net_options *op
     config->pin = (int)options->pin;
     config->tune = options->tune;
     config->dtype = (int)options->dtype;
-    config->device = options->device;
+    config->device = options->device ? options->device : "cpu"; /* NULL: of --log alone */
     /* compiling a GPU's kernels takes a while, so the log shows it */
-    const int gpu = strcmp(options->device, "cpu") != 0;
+    const int gpu = strcmp(config->device, "cpu") != 0;
     config->log = cli_logger(options->log + 1 + (gpu && options->log == 1));
     config->use_env = 1;
 }

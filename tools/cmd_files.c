@@ -92,7 +92,9 @@ static int export_run(const void *values, char **args, int count)
 
 const struct cli_command cmd_export = {
     .name = "export", .args = "CHECKPOINT OUT.safetensors", .about = "writes weights alone, for PyTorch", .least = 2, .most = 2,
-    .bytes = sizeof(struct export_values), .groups = { CLI_NET_GROUP(struct export_values, net) }, .run = export_run,
+    .bytes = sizeof(struct export_values),
+    .groups = { { &cli_net_option_rows[CLI_NET_ROWS - 1], 1, offsetof(struct export_values, net) } },
+    .run = export_run,
     .details = "Examples:\n  gyre export runs/resnet20 resnet20.safetensors\n"
                "In Python: model.load_state_dict(safetensors.torch.load_file('resnet20.safetensors'))\n",
 };
@@ -112,6 +114,7 @@ static const struct cli_option import_rows[] = {
     { "out", "CHECKPOINT", NULL, "file that is written (needed)", CLI_TEXT, AT(out), 0, 0 },
     { "partial", NULL, NULL, "tensors that are missing or of another shape keep their first values, those that NET does not have are left out", CLI_FLAG,
       AT(partial), 0, 0 },
+    { "seed", "N", "1", "start of the first values", CLI_WHOLE, AT(net.seed), 0, 9e15 },
     { "classes", "N", NULL, "outputs of a zoo net; default: its own", CLI_WHOLE, AT(classes), 1, 1 << 20 },
     { "size", "N", NULL, "side of a zoo net's input; default: its own", CLI_WHOLE, AT(size), 1, 16384 },
     { "channels", "N", NULL, "channels of a zoo net's input; default: its own", CLI_WHOLE, AT(channels), 1, 4 },
@@ -189,7 +192,9 @@ static int import_run(const void *values, char **args, int count)
 const struct cli_command cmd_import = {
     .name = "import", .args = "WEIGHTS.safetensors", .about = "makes a checkpoint from PyTorch's weights", .least = 1, .most = 1,
     .bytes = sizeof(struct import_values),
-    .groups = { { import_rows, CLI_COUNT(import_rows), 0 }, CLI_NET_GROUP(struct import_values, net) }, .run = import_run,
+    .groups = { { import_rows, CLI_COUNT(import_rows), 0 },
+                { &cli_net_option_rows[CLI_NET_ROWS - 1], 1, offsetof(struct import_values, net) } },
+    .run = import_run,
     .details = "Examples:\n  gyre import resnet50.safetensors --net resnet50 --out resnet50-gyre.safetensors --resize 256\n"
                "  gyre eval resnet50-gyre.safetensors imagenet\n",
 };
@@ -351,6 +356,8 @@ static int info_run(const void *values, char **args, int count)
 const struct cli_command cmd_info = {
     .name = "info", .args = "CHECKPOINT|DATA", .about = "says what a checkpoint or a data set holds", .least = 1, .most = 1,
     .bytes = sizeof(struct info_values),
-    .groups = { { info_rows, CLI_COUNT(info_rows), 0 }, CLI_NET_GROUP(struct info_values, net) }, .run = info_run,
+    .groups = { { info_rows, CLI_COUNT(info_rows), 0 },
+                { &cli_net_option_rows[CLI_NET_ROWS - 1], 1, offsetof(struct info_values, net) } },
+    .run = info_run,
     .details = "Examples:\n  gyre info runs/resnet20\n  gyre info cifar10 --json\n",
 };
