@@ -44,6 +44,7 @@ CASES = {  # options of gyre train, and the rule below with its numbers
     "lars-unscaled": ("--optimizer lars-unscaled --lr 20 --momentum 0.9", "lars-unscaled", 20),
     "lars, rate 9 to 0": ("--optimizer lars --lr 9 --momentum 0.9 --schedule poly", "lars", 9),
     "unscaled, rate 9 to 0": ("--optimizer lars-unscaled --lr 9 --momentum 0.9 --schedule poly", "lars-unscaled", 9),
+    "lars, all decay": ("--optimizer lars --lr 20 --momentum 0.9 --skip none", "lars", 20),
     "lamb": ("--optimizer lamb --lr 0.02", "lamb", 0.02),
     "lamb, all decay": ("--optimizer lamb --lr 0.02 --skip none", "lamb", 0.02),
     "adamw": ("--optimizer adamw --lr 0.01", "adamw", 0.01),
