@@ -12,8 +12,9 @@ const struct cli_option train_recipe_rows[4] = {
       AT(recipe), 0, 0 },
     { "warmup-from", "X", "0", "rate that this rise begins at", CLI_REAL, AT(warmup_from), 0, 1e6 },
     { "skip", "norms|none", "norms",
-      "what weight decay and the ratios of lars and lamb leave alone; norms: biases and batch norms, "
-      "as MLPerf has it; none: nothing, as Intel Caffe's LARS has it", CLI_CHOICE, AT(skip), 0, 0 },
+      "what weight decay and the ratios of lars and lamb leave alone; norms: biases and batch "
+      "norms, which take the rate as it is, as MLPerf has it; none: nothing, as Intel Caffe's LARS "
+      "has it", CLI_CHOICE, AT(skip), 0, 0 },
     { "mem", "SIZE", NULL,
       "memory that --accumulate auto may take, default: nine tenths of what is free; or the tensors "
       "of a stage of --pipeline, default: any", CLI_SIZE, AT(mem), 0, 0 },
@@ -63,7 +64,9 @@ const struct cli_option train_rows[42] = {
       CLI_REAL, AT(val_split), 0, 0.99 },
     { "names", "A,B,...", NULL, "names of the classes; default: the data's", CLI_TEXT, AT(names), 0, 0 },
     { "classes", "N", NULL, "outputs of a zoo net; default: the data's", CLI_WHOLE, AT(classes), 1, 1 << 20 },
-    { "size", "N", NULL, "side of a zoo net's input; default: the data's up to 64, else the net's own", CLI_WHOLE, AT(size), 1, 16384 },
+    { "size", "N", NULL,
+      "side of a zoo net's input, which then has the data's channels; default: the data's up to 64, "
+      "else side and channels are the net's own", CLI_WHOLE, AT(size), 1, 16384 },
     { "loader-threads", "N", "0", "threads that read images; 0: by the data's format", CLI_WHOLE, AT(loader_threads), 0, 256 },
     { "weights", "FILE", NULL, "start from these weights, when nothing is resumed; tensors that do not fit are left as they are", CLI_TEXT, AT(weights), 0, 0 },
     { "out", "DIR", NULL, "folder of the run; default: runs/NET", CLI_TEXT, AT(out), 0, 0 },

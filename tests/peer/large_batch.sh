@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Test accuracy over the batch, a line an optimiser: trains every row of a grid, writes a CSV row by
-# row and an SVG.
+# row and an SVG. There an optimiser with --skip none has a line of its own, NAME-all.
 #
 #   large_batch.sh GRID DATA FOLDER     FOLDER/results.csv, FOLDER/results.svg, FOLDER/runs/
 #
@@ -85,7 +85,7 @@ draw()
     [ "$(wc -l <"$csv")" -gt 1 ] || return 0
     [ -x "$folder/curve" ] || "$CC" -std=c99 -D_POSIX_C_SOURCE=200809L -O2 -I "$root" -o "$folder/curve" "$here/curve.c" "$LIBRARY" \
         -lm -lpthread -ldl
-    awk -F, 'NR > 1 { key = $2 " " $3; if (!(key in n)) order[++keys] = key; n[key]++; sum[key] += $7 }
+    awk -F, 'NR > 1 { key = $2 (/--skip none/ ? "-all" : "") " " $3; if (!(key in n)) order[++keys] = key; n[key]++; sum[key] += $7 }
         END { for (i = 1; i <= keys; i++) { split(order[i], w, " ")
               printf "%s %.4f %.4f\n", w[1], log(w[2]) / log(2), 100 * sum[order[i]] / n[order[i]] } }' "$csv" |
         sort -k1,1 -k2,2n | "$folder/curve" "$folder/results.svg" "Test accuracy over the batch" "log2 of images an update" "%"
