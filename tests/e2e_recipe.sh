@@ -10,7 +10,7 @@ make_images "$TMP/data/test" 3 4 16 2
 # ---- the list, and what each built-in recipe must say of itself
 expect 0 "$GYRE" recipe list
 names=$(sed -n 's/^\([a-z][a-z0-9.-]*\)  *[A-Za-z].*/\1/p' "$out")
-for wanted in goyal-2017 you-2017 mlperf-lars airbench-cifar10 fashion-128; do
+for wanted in goyal-2017 you-2017 mlperf-lars airbench-cifar10 fashion-128 fashion-4096; do
     if printf '%s\n' "$names" | grep -qx -e "$wanted"; then ok; else bad "no recipe $wanted"; fi
 done
 for recipe in $names; do
