@@ -411,9 +411,80 @@ static void test_hinge(void)
     T_CHECK(reached > 480);
 }
 
+/* ---- a fit so close that floats hide the best weights ---- */
+
+#define ED_CLOSE 40
+#define ED_CLOSE_ROWS 40
+#define ED_CLOSE_FEATURES 7
+
+/* Labels of some hundreds that features of some hundreds explain but for about 0.3. */
+static void ed_close_make(struct glm_data *data, struct gy_glm_problem *problem, int number)
+{
+    const uint64_t seed = (uint64_t)number;
+    *problem = (struct gy_glm_problem){ .loss = GY_GLM_SQUARED, .l2 = pow(10, -1 - number % 3), .bias = number % 2, .target = GY_GLM_TARGET_VALUE,
+                                        .class_weight = { 1, 1 } };
+    ed_starve(data, ED_CLOSE_ROWS, ED_CLOSE_FEATURES, 0);
+    for (int64_t i = 0; i < ED_CLOSE_ROWS; i++) {
+        double y = 0.3 * (double)gy_rng_normal(seed, 2, 0, (uint64_t)i);
+        for (int64_t e = data->start[i]; e < data->start[i + 1]; e++) {
+            data->value[e] = 100 * gy_rng_normal(seed, 1, 0, (uint64_t)e);
+            y += (double)(data->value[e] * gy_rng_normal(seed, 3, 0, data->id[e]));
+        }
+        data->label[i] = (float)y;
+        data->weight[i] = 1;
+    }
+}
+
+/* D at the residuals of weights, plainly. */
+static double ed_close_bound(const struct glm_data *data, const struct gy_glm_problem *problem, const double *w)
+{
+    long double u[ED_CLOSE_FEATURES + 1] = { 0 }, sum = 0;
+    for (int64_t i = 0; i < data->rows; i++) {
+        long double r = (long double)data->label[i] - (long double)problem->bias * (long double)w[ED_CLOSE_FEATURES];
+        for (int64_t e = data->start[i]; e < data->start[i + 1]; e++)
+            r -= (long double)data->value[e] * (long double)w[data->id[e]];
+        for (int64_t e = data->start[i]; e < data->start[i + 1]; e++)
+            u[data->id[e]] += r * (long double)data->value[e];
+        u[ED_CLOSE_FEATURES] += r * (long double)problem->bias;
+        sum += r * (long double)data->label[i] - r * r / 2;
+    }
+    for (int j = 0; j <= ED_CLOSE_FEATURES; j++)
+        sum -= u[j] * u[j] / (2 * (long double)problem->l2);
+    return (double)sum;
+}
+
+/* Newton's method leaves a point in double whose residuals prove what those of floats cannot. */
+static void test_close(void)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    int poor = 0, proved = 0;
+    for (int number = 0; number < ED_CLOSE; number++) {
+        struct gy_glm_problem problem;
+        struct gy_error err = { 0 };
+        struct glm_data data;
+        float w[ED_CLOSE_FEATURES + 1] = { 0 };
+        double point[ED_CLOSE_FEATURES + 1] = { 0 }, same[ED_CLOSE_FEATURES + 1];
+        ed_close_make(&data, &problem, number);
+        struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .stop = { .gap = 1e-9 }, .w = w, .point = point };
+        T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_newton()->solve(&run, &err) == GY_OK);
+        gy_pool_close(run.pool);
+        for (int j = 0; j <= ED_CLOSE_FEATURES; j++)
+            same[j] = (double)w[j];
+        const double primal = run.result.primal, bound = ed_close_bound(&data, &problem, run.has_point ? point : same);
+        poor += run.has_point && primal - ed_close_bound(&data, &problem, same) > 1e-4 * primal;
+        proved += run.has_point;
+        T_CHECK_MSG(bound <= primal * (1 + 1e-12) && primal - bound <= 1e-8 * primal, "problem %d: P %.12g, bound %.12g until %s, point %d", number,
+                    primal, bound, gy_glm_why_name(run.why), run.has_point);
+        glm_data_free(&data);
+    }
+    printf("close fits: %d of %d end with a point, %d of them have no use for the weights' own bound\n", proved, ED_CLOSE, poor);
+    T_CHECK(poor >= ED_CLOSE / 4);
+}
+
 int main(void)
 {
     test_hinge();
+    test_close();
     test_unreachable();
     test_starved();
     test_starved_l1();

@@ -30,7 +30,8 @@ struct tr {
     uint32_t id[TR_ROWS * TR_FEATURES];
     float value[TR_ROWS * TR_FEATURES], label[TR_ROWS], weight[TR_ROWS];
     /* the answer */
-    float w[TR_CLASSES * (TR_FEATURES + 1)], point[TR_CLASSES * (TR_FEATURES + 1)], dual[TR_ROWS];
+    float w[TR_CLASSES * (TR_FEATURES + 1)], dual[TR_ROWS];
+    double point[TR_CLASSES * (TR_FEATURES + 1)];
     int has_dual, has_point;
     /* what the referee says, of ranks in shared memory */
     struct gy_glm_verdict *said;
@@ -138,6 +139,15 @@ static long double tr_dot(const struct tr *t, const struct tr_row *r, const floa
     return z;
 }
 
+/* The score that decides a row's dual variable, where none is given. */
+static long double tr_at(const struct tr *t, const struct tr_row *r)
+{
+    long double z = 0;
+    for (int j = 0; t->has_point && j < tr_dim(t); j++)
+        z += r->x[j] * (long double)t->point[j];
+    return t->has_point ? z : tr_dot(t, r, t->w);
+}
+
 /* The loss at scores z, and its slopes over them. */
 static long double tr_loss(const struct tr *t, const struct tr_row *r, const long double *z, long double *slope)
 {
@@ -213,7 +223,7 @@ static long double tr_entropy(long double p) { return p > 0 && p < 1 ? -p * logl
 /* The dual variable of row i in its domain, moved: its coefficient, with y, and its conjugate. */
 static long double tr_conjugate(const struct tr *t, int i, const struct tr_row *r, const struct tr_moved *m, long double *pull)
 {
-    long double z = tr_dot(t, r, t->has_point ? t->point : t->w), slope, a;
+    long double z = tr_at(t, r), slope, a;
     const int loss = t->problem.loss;
     (void)tr_loss(t, r, &z, &slope);
     /* training's weight of a row is a float */
@@ -385,7 +395,7 @@ static void tr_answer(struct tr *t)
     for (int j = 0; j < all; j++)
         t->w[j] *= longer;
     for (int j = 0; j < all; j++)
-        t->point[j] = (float)((double)t->w[j] * (1 + 0.01 * tr_unit(t)));
+        t->point[j] = (double)t->w[j] * (1 + 0.01 * tr_unit(t));
     t->has_dual = !t->classes && tr_below(t, 2);
     t->has_point = !t->classes && !t->has_dual && tr_below(t, 3) == 0;
     tr_duals(t);
@@ -428,7 +438,7 @@ static int tr_has_kink(const struct tr *t)
     int near = 0;
     for (int i = 0; i < t->rows && t->problem.loss == GY_GLM_HINGE; i++) {
         const struct tr_row r = tr_row(t, i);
-        near |= fabsl(1 - r.y * tr_dot(t, &r, t->has_point ? t->point : t->w)) < 1e-9L;
+        near |= fabsl(1 - r.y * tr_at(t, &r)) < 1e-9L;
     }
     return near;
 }

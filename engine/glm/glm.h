@@ -133,8 +133,9 @@ struct gy_glm_run {
     int has_dual;              /* 1: dual holds those of an earlier run, w is made from them */
     /* [features + (bias != 0)] of the caller: weights whose slopes are the dual variables of the
      * best bound, or NULL */
-    float *point;
-    /* 1: the solver has left them there, as l1.c does; 0: the slopes at w prove the bound */
+    double *point;
+    /* 1: the solver has left them there, as l1.c and newton.c do; 0: the slopes at w prove the
+     * bound */
     int has_point;
     int first_epoch;           /* epochs done before, by a run that was interrupted; 0 */
     /* Mean loss on other rows with the present w, for stop.validation; NULL: none. */

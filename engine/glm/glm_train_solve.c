@@ -48,8 +48,10 @@ static int solve_take_proof(struct glm_train *t, const struct gy_glm_solver *sol
 {
     if (solve_has_duals(t, solver))
         GY_TRY(solve_take(t, &t->dual, t->rows, "dual numbers of rows", err));
-    if (!t->classes && solver == gy_glm_l1())
-        GY_TRY(solve_take(t, &t->point, t->model->width, "the weights of the best bound", err));
+    const size_t all = (size_t)t->model->width + 1;
+    const int has_point = !t->classes && (solver == gy_glm_l1() || solver == gy_glm_newton());
+    if (has_point && !t->point && !(t->point = gy_alloc_take(&t->alloc, all, sizeof *t->point)))
+        return GY_NOMEM(err, "the weights of the best bound", all * sizeof *t->point);
     t->run.dual = t->dual;
     t->run.point = t->point;
     t->run.has_point = 0;
@@ -117,10 +119,17 @@ static int solve_with(struct glm_train *t, const struct gy_glm_solver *solver, s
 
 static int solve_judge(const struct glm_train *t, const struct gy_glm_solver *solver, struct gy_glm_verdict *out, struct gy_error *err)
 {
-    const struct gy_glm_answer answer = { .blocks = t->source->blocks, .alloc = &t->alloc, .pool = t->pool, .job = t->run.job, .problem = t->run.problem,
+    struct gy_glm_verdict other;
+    struct gy_glm_answer answer = { .blocks = t->source->blocks, .alloc = &t->alloc, .pool = t->pool, .job = t->run.job, .problem = t->run.problem,
                                           .classes = t->classes, .normalize = t->c.normalize, .features = t->model->info.features, .w = t->run.w,
                                           .dual = solve_has_duals(t, solver) ? t->dual : NULL, .point = t->run.has_point ? t->run.point : NULL };
     GY_TRY(gy_glm_referee(&answer, out, err));
+    /* a point is mostly better than the weights, but need not be */
+    if (answer.point && t->c.gap > 0 && !(gy_glm_relative_gap(out->objective, out->bound) <= t->c.gap)) {
+        answer.point = NULL;
+        GY_TRY(gy_glm_referee(&answer, &other, err));
+        out->bound = fmax(out->bound, other.bound);
+    }
     if (isfinite(out->objective))
         return GY_OK;
     return GY_FAIL(err, GY_E_NONFINITE, "the objective is no finite number: rows, their weights or the model are too large for floats");

@@ -135,6 +135,16 @@ static struct gy_near referee_score(const struct referee *r, const struct gy_row
     return (struct gy_near){ sum * scale + bias, ((double)(end - begin) + 4) * GY_REFEREE_UNIT * (size * fabs(scale) + fabs(bias)) };
 }
 
+/* The score at the point of the slopes. Any number proves a bound, so its roundings do not count. */
+static double referee_at(const struct referee *r, const struct gy_rows *rows, int32_t i, double scale)
+{
+    const double *const w = r->answer->point;
+    double sum = 0;
+    for (uint32_t k = gy_rows_begin(rows, i); k < referee_end(r, rows, i); k++)
+        sum += w[rows->id[k]] * (rows->value ? (double)rows->value[k] : 1.0);
+    return sum * scale + (r->problem->bias != 0 ? r->problem->bias * w[r->dim - 1] : 0);
+}
+
 /* What the weights' roundings to floats do to the score. */
 static double referee_grid(const struct referee *r, const struct gy_rows *rows, int32_t i, struct gy_near z)
 {
@@ -173,7 +183,7 @@ static void referee_row(const struct referee *r, const struct gy_rows *rows, int
     if (!(c > 0))
         return;
     const struct gy_near z = referee_score(r, rows, i, scale, a->w);
-    const double at = !a->dual && a->point ? referee_score(r, rows, i, scale, a->point).value : z.value;
+    const double at = !a->dual && a->point ? referee_at(r, rows, i, scale) : z.value;
     const double dual = a->dual ? referee_given(r, rows->first + i, c) : gy_referee_slope(loss, y, c, at);
     double pull = 0;
     referee_put(&sums->loss, gy_referee_loss(loss, y, c, z));

@@ -21,7 +21,7 @@ struct gy_glm_answer {
     const float *w;                      /* [classes, or 1][features + (bias != 0)] */
     /* [rows of this rank] in the loss's own form (kernels/glm_loss.h); NULL: the slopes at point */
     const float *dual;
-    const float *point;                  /* as w; NULL: w */
+    const double *point;                 /* as w; NULL: w */
 };
 
 struct gy_glm_verdict {

@@ -554,8 +554,8 @@ static int l1_certify(struct l1 *l1, int exact, struct gy_error *err)
     if (dual > l1->dual) {
         l1->dual = dual;
         run->has_point = run->point != NULL;
-        if (run->point)
-            memcpy(run->point, l1->w, l1->nw.dims * sizeof *l1->w);
+        for (size_t j = 0; run->point && j < l1->nw.dims; j++)
+            run->point[j] = (double)l1->w[j];
     }
     at->primal = l1->primal;
     at->loss = l1->sums.loss;

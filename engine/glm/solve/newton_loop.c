@@ -8,6 +8,7 @@
  *         w    += t s, where there was such a t
  *         a certificate of w; progress, validation, goals (gy_nw_report)
  *         steps that bring nothing: solved to the end from now on, or the end (gy_nw_judged)
+ *     where floats end it: w + s, in double, has the better bound
  *
  * (Nocedal, Wright, "Numerical optimization", 2006, chapters 3 and 7.) */
 #include "engine/glm/solve/newton_state.h"
@@ -87,6 +88,21 @@ GY_INT int gy_nw_start(struct gy_nw_method *m, struct gy_error *err)
     return GY_OK;
 }
 
+/* Floats ended the run. A step more, kept in double, is the point of the bound. moved 0: s is of
+ * the present w already. */
+static int loop_leave_point(struct gy_nw_method *m, int moved, struct gy_error *err)
+{
+    struct gy_glm_run *const run = m->nw->run;
+    if (!run->point || (run->why != GY_GLM_STALLED && run->why != GY_GLM_ROUNDING))
+        return GY_OK;
+    if (moved)
+        GY_TRY(gy_nw_direction(m, err));
+    for (size_t j = 0; j < m->dims; j++)
+        run->point[j] = (double)m->w[j] + m->s[j];
+    run->has_point = 1;
+    return GY_OK;
+}
+
 GY_INT int gy_nw_loop(struct gy_nw_method *m, struct gy_error *err)
 {
     struct gy_glm_run *const run = m->nw->run;
@@ -108,5 +124,5 @@ GY_INT int gy_nw_loop(struct gy_nw_method *m, struct gy_error *err)
         if (!run->why && gy_nw_judged(&m->judge, &step, run->stop.gap, &run->why))
             GY_TRY(m->to_the_end(m, moved, err));
     }
-    return GY_OK;
+    return loop_leave_point(m, moved, err);
 }
