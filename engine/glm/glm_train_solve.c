@@ -117,6 +117,11 @@ static int solve_with(struct glm_train *t, const struct gy_glm_solver *solver, s
     return status;
 }
 
+static int solve_has_gap(const struct glm_train *t, const struct gy_glm_verdict *v)
+{
+    return t->c.gap > 0 && gy_glm_relative_gap(v->objective, v->bound) <= t->c.gap;
+}
+
 static int solve_judge(const struct glm_train *t, const struct gy_glm_solver *solver, struct gy_glm_verdict *out, struct gy_error *err)
 {
     struct gy_glm_verdict other;
@@ -125,7 +130,7 @@ static int solve_judge(const struct glm_train *t, const struct gy_glm_solver *so
                                           .dual = solve_has_duals(t, solver) ? t->dual : NULL, .point = t->run.has_point ? t->run.point : NULL };
     GY_TRY(gy_glm_referee(&answer, out, err));
     /* a point is mostly better than the weights, but need not be */
-    if (answer.point && t->c.gap > 0 && !(gy_glm_relative_gap(out->objective, out->bound) <= t->c.gap)) {
+    if (answer.point && t->c.gap > 0 && !solve_has_gap(t, out)) {
         answer.point = NULL;
         GY_TRY(gy_glm_referee(&answer, &other, err));
         out->bound = fmax(out->bound, other.bound);
@@ -136,11 +141,6 @@ static int solve_judge(const struct glm_train *t, const struct gy_glm_solver *so
 }
 
 /* ---- what it is worth ---- */
-
-static int solve_has_gap(const struct glm_train *t, const struct gy_glm_verdict *v)
-{
-    return t->c.gap > 0 && gy_glm_relative_gap(v->objective, v->bound) <= t->c.gap;
-}
 
 /* 1: the solver ended because it found no better step, or believed to have reached the gap. */
 static int solve_is_still(enum gy_glm_why why) { return why == GY_GLM_GAP || why == GY_GLM_ROUNDING || why == GY_GLM_STALLED; }

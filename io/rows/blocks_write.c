@@ -85,8 +85,7 @@ static int blocks_agree(const struct gy_blocks_writer *w, const struct gy_blocks
     const struct gy_blocks_head *h = &w->head;
     if (h->hash_bits != (uint32_t)c->hash_bits || (h->hash_bits != 0 && h->hash_seed != c->hash_seed))
         return GY_FAIL(err, GY_E_MISMATCH, "%.300s: its ids are hashed to %" PRIu32 " bits with seed %" PRIu64 ", those to append to %d with %" PRIu64,
-                       w->path, h->hash_bits,
-                       h->hash_seed, c->hash_bits, c->hash_seed);
+                       w->path, h->hash_bits, h->hash_seed, c->hash_bits, c->hash_seed);
     if (c->features != 0 && c->features != h->features)
         return GY_FAIL(err, GY_E_MISMATCH, "%.300s: it has %" PRIu32 " features, those to append have %" PRIu32, w->path, h->features, c->features);
     return GY_OK;
@@ -190,16 +189,18 @@ GY_INT int gy_blocks_create(struct gy_blocks_writer **out, const struct gy_block
 
 /* ---- put and finish ---- */
 
+/* As sentences call it. */
+static const char *blocks_name(const struct gy_blocks_writer *w) { return w->path[0] ? w->path : "blocks in memory"; }
+
 GY_INT int gy_blocks_put(struct gy_blocks_writer *w, const struct gy_blocks_packed *packed, struct gy_error *err)
 {
     struct gy_blocks_head *h = &w->head;
     const struct gy_blocks_entry *e = &packed->entry;
     if (h->told && e->features > h->features)
         return GY_FAIL(err, GY_E_MISMATCH, "%.300s: %" PRIu32 " features, but rows %" PRIu64 " to %" PRIu64 " have id %" PRIu32,
-                       w->path[0] ? w->path : "blocks in memory", h->features,
-                       h->rows, h->rows + e->rows - 1, e->features - 1);
+                       blocks_name(w), h->features, h->rows, h->rows + e->rows - 1, e->features - 1);
     if (h->blocks >= BLOCKS_COUNT)
-        return GY_FAIL(err, GY_E_ARG, "%.300s: more than %" PRIu64 " blocks", w->path, BLOCKS_COUNT);
+        return GY_FAIL(err, GY_E_ARG, "%.300s: more than %" PRIu64 " blocks", blocks_name(w), BLOCKS_COUNT);
     GY_TRY(blocks_grow_entries(w, (size_t)h->blocks + 1, err));
     struct gy_blocks_entry *mine = &w->entry[h->blocks];
     *mine = *e;
@@ -270,8 +271,9 @@ GY_INT int gy_blocks_finish(struct gy_blocks_writer *w, struct gy_blocks **memor
     int status = blocks_write_index(w, err);
     if (status == GY_OK) {
         gy_blocks_put_head(head, &w->head);
-        status = w->path[0] == 0 ? blocks_finish_memory(w, head, memory, err) : w->append ? blocks_finish_append(w, head, err) : blocks_finish_new(w,
-                                                                                                                                                   head, err);
+        status = w->path[0] == 0 ? blocks_finish_memory(w, head, memory, err)
+                 : w->append     ? blocks_finish_append(w, head, err)
+                                 : blocks_finish_new(w, head, err);
     }
     gy_blocks_abandon(w);
     return status;
