@@ -55,8 +55,8 @@ fi
 curve_of_run()
 {
     epoch=0
-    for checkpoint in "$1"/checkpoint-*.safetensors; do
-        epoch=$((epoch + 1))
+    for step in $(find "$1" -name 'checkpoint-*.safetensors' | sed 's/.*-\([0-9]*\)\.safetensors/\1/' | sort -n); do
+        epoch=$((epoch + 1)) checkpoint=$1/checkpoint-$step.safetensors
         top1=$("$GYRE" eval "$checkpoint" "$TMP/test.gyr" --json | sed -n 's/.*"top1":\([0-9.e-]*\).*/\1/p' | sed 1q)
         stat -c '%.9Y' "$checkpoint" | awk -v epoch=$epoch -v begin="$2" -v top1="$top1" \
             '{ printf "%d,%.2f,%.4f\n", epoch, $1 - begin / 1e9, top1 }'
