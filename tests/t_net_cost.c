@@ -59,6 +59,53 @@ static void cost_test_lost(void)
     gy_net_local_close(local);
 }
 
+/* ---- a transport that fails ---- */
+
+struct cost_failing {
+    struct gy_net_request *held; /* posted and not ended */
+    int left;                    /* calls of progress until it fails */
+};
+
+static int cost_fail_post(void *self, struct gy_net_request *request, struct gy_error *err)
+{
+    struct cost_failing *const f = self;
+    (void)err;
+    request->state = GY_NET_PENDING;
+    f->held = request;
+    return GY_OK;
+}
+
+static int cost_fail_progress(void *self, struct gy_error *err)
+{
+    struct cost_failing *const f = self;
+    if (f->left-- == 0)
+        return GY_FAIL(err, GY_E_PEER, "no further rank can be let in");
+    f->held->state = GY_NET_DONE;
+    f->held = NULL;
+    return GY_OK;
+}
+
+static void cost_fail_cancel(void *self, int peer)
+{
+    struct cost_failing *const f = self;
+    (void)peer;
+    f->held->state = GY_NET_LOST;
+    f->held = NULL;
+}
+
+/* A measurement leaves no request behind: they lie on its stack. */
+static void cost_test_failing(void)
+{
+    static const struct gy_net_transport transport = { .post = cost_fail_post, .progress = cost_fail_progress, .cancel = cost_fail_cancel };
+    for (int calls = 0; calls < 4; calls++) {
+        struct cost_failing failing = { .left = calls };
+        struct cost_rank rank = { .end = { .transport = &transport, .self = &failing, .ranks = 2 }, .leads = 1 };
+        cost_thread(&rank);
+        T_CHECK_MSG(rank.status == GY_E_PEER && !failing.held, "call %d of progress fails: status %d, %s", calls, rank.status,
+                    failing.held ? "a request is left" : rank.err.text);
+    }
+}
+
 /* Seconds of one algorithm; HUGE_VAL: not for these hosts. */
 static double cost_of(const char *name, const struct gy_net_shape *shape, int lanes, const struct gy_net_costs *c, double bytes)
 {
@@ -164,6 +211,7 @@ int main(void)
     char name[48];
     cost_test_measure();
     cost_test_lost();
+    cost_test_failing();
     cost_test_lanes();
     for (size_t c = 0; c < GY_COUNT(costs); c++)
         for (size_t h = 0; h < GY_COUNT(hosts); h++)

@@ -237,10 +237,11 @@ GY_FN float conv_row_pixels(int row, int64_t each)
     return (float)(left < each ? left : each);
 }
 
-/* Rows [first, end) of in become one: out[k] mean, out[K + k] squares. */
-GY_FN void conv_merge(struct conv_merge_shared *s, const float *in, int first, int end, int64_t each, float *out)
+/* Rows [first, end) of in become one, of 32 channels: out[k] mean, out[K + k] squares. */
+GY_FN void conv_merge(struct conv_merge_shared *s, int channels, const float *in, int first, int end, int64_t each,
+                      float *out)
 {
-    const int k = GY_BX * 32 + GY_LANE;
+    const int k = channels * 32 + GY_LANE;
     const int64_t stop = end * each < CV_PIXELS ? end * each : CV_PIXELS;
     float sum = 0.0f, squares = 0.0f;
     for (int row = first + GY_WARP; row < end && k < GY_K; row += CV_STRIPS)
@@ -263,20 +264,21 @@ GY_FN void conv_merge(struct conv_merge_shared *s, const float *in, int first, i
 #define CV_STAT_CHUNKS ((CV_STAT_ROWS + CV_CHUNK - 1) / CV_CHUNK)
 #define CV_STAT_AT(row) ((float *)((unsigned char *)a.ptr[GY_SCRATCH] + GY_STAT_FIRST) + (int64_t)(row) * 2 * GY_K)
 
+/* Block (x, y): a chunk, 32 channels. */
 GY_KERNEL(conv_stats_chunks)
 {
     GY_SHARED(struct conv_merge_shared, s);
-    const int first = GY_BY * CV_CHUNK, end = first + CV_CHUNK < CV_STAT_ROWS ? first + CV_CHUNK : CV_STAT_ROWS;
-    conv_merge(s, CV_STAT_AT(0), first, end, GY_STAT_PIXELS, CV_STAT_AT(CV_STAT_ROWS + GY_BY));
+    const int first = GY_BX * CV_CHUNK, end = first + CV_CHUNK < CV_STAT_ROWS ? first + CV_CHUNK : CV_STAT_ROWS;
+    conv_merge(s, GY_BY, CV_STAT_AT(0), first, end, GY_STAT_PIXELS, CV_STAT_AT(CV_STAT_ROWS + GY_BX));
 }
 
 GY_KERNEL(conv_stats)
 {
     GY_SHARED(struct conv_merge_shared, s);
     if (CV_STAT_CHUNKS == 1)
-        conv_merge(s, CV_STAT_AT(0), 0, CV_STAT_ROWS, GY_STAT_PIXELS, GY_P(float, GY_STATS));
+        conv_merge(s, GY_BX, CV_STAT_AT(0), 0, CV_STAT_ROWS, GY_STAT_PIXELS, GY_P(float, GY_STATS));
     else
-        conv_merge(s, CV_STAT_AT(CV_STAT_ROWS), 0, CV_STAT_CHUNKS, (int64_t)GY_STAT_PIXELS * CV_CHUNK,
+        conv_merge(s, GY_BX, CV_STAT_AT(CV_STAT_ROWS), 0, CV_STAT_CHUNKS, (int64_t)GY_STAT_PIXELS * CV_CHUNK,
                    GY_P(float, GY_STATS));
 }
 #endif

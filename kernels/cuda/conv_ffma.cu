@@ -386,7 +386,8 @@ GY_FN void ffma_finish(const struct gy_args *a, const struct ffma_load *l, const
     GY_UNROLL for (int i = 0; i < GY_TM; i++) {
         const int row = ffma_row(at, i);
         GY_UNROLL for (int j = 0; j < GY_TN; j++) {
-            const int col = ffma_col(at, j), to = row * CV_ROW + col;
+            const int col = ffma_col(at, j);
+            const int64_t to = (int64_t)row * CV_ROW + col;
             if (l->first_row + row < CV_KG && l->first_col + col < CV_ROW)
                 out[to] = add ? out[to] + sum[i][j] : sum[i][j];
         }

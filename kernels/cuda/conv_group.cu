@@ -132,12 +132,12 @@ GY_KERNEL(group_forward)
 }
 
 #if GY_HAS_STATS
-/* Block (x, y): 32 channels, one row of statistics. It passes twice over the pixels; the second
+/* Block (x, y): one row of statistics, 32 channels. It passes twice over the pixels; the second
  * time the cache has them. */
 GY_KERNEL(group_stats)
 {
     GY_SHARED(struct conv_merge_shared, s);
-    const int k = GY_BX * 32 + GY_LANE, first = GY_BY * GY_STAT_PIXELS;
+    const int k = GY_BY * 32 + GY_LANE, first = GY_BX * GY_STAT_PIXELS;
     const int end = first + GY_STAT_PIXELS < CV_PIXELS ? first + GY_STAT_PIXELS : CV_PIXELS;
     const float *const y = GY_P(float, GR_SUMS ? GY_SCRATCH : GY_Y);
     float sum = 0.0f, squares = 0.0f;
@@ -150,8 +150,8 @@ GY_KERNEL(group_stats)
     }
     squares = conv_add_strips(s, squares);
     if (GY_WARP == 0 && k < GY_K) {
-        CV_STAT_AT(GY_BY)[k] = mean;
-        CV_STAT_AT(GY_BY)[GY_K + k] = squares;
+        CV_STAT_AT(GY_BX)[k] = mean;
+        CV_STAT_AT(GY_BX)[GY_K + k] = squares;
     }
 }
 #endif

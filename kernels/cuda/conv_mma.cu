@@ -623,8 +623,8 @@ GY_FN void mma_finish_weights(const struct gy_args *a, const struct mma_load *l,
     GY_UNROLL for (int i = 0; i < MM_MI; i++)
         GY_UNROLL for (int j = 0; j < MM_NI; j++)
             GY_UNROLL for (int e = 0; e < MM_E; e++) {
-                const int row = mma_row(at, i, e), col = mma_weight(l->first_col + mma_col(at, j, e)),
-                          to = row * CV_ROW + col;
+                const int row = mma_row(at, i, e), col = mma_weight(l->first_col + mma_col(at, j, e));
+                const int64_t to = (int64_t)row * CV_ROW + col;
                 if (l->first_row + row < GY_K && col >= 0)
                     out[to] = add ? out[to] + sum[i][j][e] : sum[i][j][e];
             }

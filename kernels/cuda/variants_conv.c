@@ -91,7 +91,7 @@ static void conv_cut_stats(const struct gy_op *op, int64_t each, struct gy_cuda_
     conv_define(out, "GY_STAT_FIRST", (int64_t)out->scratch);
     const unsigned threads = out->launch[0].threads, shared = threads * (unsigned)sizeof(float);
     if (chunks > 1)
-        conv_launch_of(out, "conv_stats_chunks", blocks, chunks, 1, threads, shared);
+        conv_launch_of(out, "conv_stats_chunks", chunks, blocks, 1, threads, shared);
     conv_launch_of(out, "conv_stats", blocks, 1, 1, threads, shared);
     out->scratch += (size_t)(rows + chunks) * 2 * (size_t)op->geom.k * sizeof(float);
 }
@@ -130,14 +130,15 @@ static void conv_cut_sum(const struct gy_op *op, int64_t slices, struct gy_cuda_
     out->scratch += (size_t)(parts * weights + chunks * channels) * sizeof(float);
 }
 
-/* Indices of pixels are int, offsets inside one image too. */
+/* Indices of pixels are int, offsets inside one image too. A data gradient's classes are a grid's
+ * y. */
 static int conv_small_enough(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
     const int64_t most = INT32_MAX - 1024;
     return conv_pixels(g) < most && g->n * g->h * g->w < most && (int64_t)g->h * g->w * g->c < most / 2 &&
            (int64_t)g->p * g->q * g->k < most / 2 && (int64_t)g->r * g->s * g->c < most / 2 && g->groups < 65536 &&
-           (int64_t)g->stride_h * g->stride_w < 65536;
+           conv_size_of(op).classes < 65536;
 }
 
 static int conv_fits(const struct gy_op *op, const struct gy_cuda_device *device)
@@ -275,7 +276,7 @@ static void conv_group_cut(const struct gy_op *op, const struct gy_cuda_device *
         if (op->tensor[GY_STATS] >= 0 && op->dtype != GY_F32)
             out->scratch = (size_t)(pixels * g->k) * sizeof(float);
         if (op->tensor[GY_STATS] >= 0)
-            conv_launch(out, "group_stats", conv_up(g->k, 32), conv_up(pixels, CONV_GROUP_STAT), 1, shared);
+            conv_launch(out, "group_stats", conv_up(pixels, CONV_GROUP_STAT), conv_up(g->k, 32), 1, shared);
         conv_cut_stats(op, CONV_GROUP_STAT, out);
     } else if (op->code == GY_OP_CONV_DGRAD) {
         conv_launch(out, "group_dgrad", conv_group_blocks(g->n, g->h, g->w, g->c, vec), 1, 1, shared);

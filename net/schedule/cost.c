@@ -33,9 +33,10 @@ static int cost_move(const struct gy_net_end *end, int peer, int sends, void *bu
     const int64_t deadline = gy_clock_ns() + COST_PATIENCE_NS;
     GY_TRY(end->transport->post(end->self, &request, err));
     while (cost_state(&request) == GY_NET_PENDING) {
-        GY_TRY(end->transport->progress(end->self, err));
-        if (cost_state(&request) == GY_NET_PENDING && gy_clock_ns() > deadline)
-            end->transport->cancel(end->self, peer);
+        const int status = end->transport->progress(end->self, err);
+        if (cost_state(&request) == GY_NET_PENDING && (status != GY_OK || gy_clock_ns() > deadline))
+            end->transport->cancel(end->self, peer); /* the request ends with this function */
+        GY_TRY(status);
     }
     return cost_state(&request) == GY_NET_DONE ? GY_OK
                                         : GY_FAIL(err, GY_E_PEER, "rank %d did not answer while the network was measured", peer);
