@@ -368,12 +368,14 @@ static struct gyre_fit_ranks an_fit_ranks;
 static int an_fit_ranks_default(void) { gyre_fit_ranks_default(an_p(0, &an_fit_ranks)); return an_mute(GYRE_OK); }
 static int an_print_fit_ranks(void)
 {
+    struct gyre_fit choice;
+    int half_wire;
     gyre_fit_config_default(&an_fit_config);
     gyre_fit_ranks_default(&an_fit_ranks);
     an_fit_config.bytes = 1; /* nothing fits */
     an_fit_ranks.cluster = an.folder;
-    return an_by_error(gyre_print_fit_ranks(an_p(0, &an.config), an_p(1, &an_fit_config), an_p(2, &an_fit_ranks),
-                                            an_p(3, &an.sink), E));
+    return an_by_error(gyre_print_fit_ranks(an_p(0, &an.config), an_p(1, &an_fit_config), an_p(2, &an_fit_ranks), an_p(3, &choice),
+                                            an_p(4, &half_wire), an_p(5, &an.sink), E));
 }
 static struct gyre_evaluate_config an_evaluate_config;
 static int an_evaluate_default(void) { gyre_evaluate_config_default(an_p(0, &an_evaluate_config)); return an_mute(GYRE_OK); }

@@ -109,7 +109,7 @@ static const struct an_row {
     { "gyre_print_why", an_print_why, '=', "net! config- sink!" },
     { "gyre_fit_config_default", an_fit_default, '=', "config-" },
     { "gyre_fit_ranks_default", an_fit_ranks_default, '=', "ranks-" },
-    { "gyre_print_fit_ranks", an_print_fit_ranks, '?', "config! fit! ranks! sink! error-" },
+    { "gyre_print_fit_ranks", an_print_fit_ranks, '?', "config! fit! ranks! choice- half_wire- sink! error-" },
     { "gyre_print_fit", an_print_fit, '?', "config! fit! choice- sink+ error+" },
     { "gyre_evaluate_config_default", an_evaluate_default, '=', "config-" },
     { "gyre_evaluate", an_evaluate, '=', "net! config! report-" },

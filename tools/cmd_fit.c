@@ -38,15 +38,21 @@ static const struct cli_option fit_rows[] = {
 };
 #undef AT
 
-static void print_command(const struct fit_values *v, const struct gyre_fit *choice, const char *name)
+/* The command that trains as planned. */
+static void print_command(const struct fit_values *v, const struct gyre_fit *choice, int half_wire, const char *name)
 {
-    printf("\n  gyre train %s DATA --batch %d", name, choice->batch);
+    printf("\n  ");
+    if (v->ranks)
+        printf("gyre launch --ranks %" PRId64 " -- ", v->ranks);
+    printf("gyre train %s DATA --batch %d", name, choice->batch);
     if (choice->accumulate > 1)
         printf(" --accumulate %d", choice->accumulate);
     if (choice->recompute)
         printf(" --recompute");
     if (choice->dtype == GYRE_BF16)
         printf(" --dtype bf16");
+    if (half_wire)
+        printf(" --wire bf16");
     if (v->optimizer) {
         const char *word = CLI_OPTIMIZERS;
         for (int64_t i = 0; i < v->optimizer; i++)
@@ -63,20 +69,19 @@ static void print_command(const struct fit_values *v, const struct gyre_fit *cho
         printf(" --threads %" PRId64, v->net.threads);
     if (v->net.isa)
         printf(" --isa %s", v->net.isa);
+    if (v->net.device && strcmp(v->net.device, "cpu") != 0)
+        printf(" --device %s", v->net.device);
     printf("\n");
 }
 
-static int fit_cluster(const struct fit_values *v, const struct gyre_config *config,
-                       const struct gyre_fit_config *fit)
+static int fit_cluster(const struct fit_values *v, const struct gyre_config *config, const struct gyre_fit_config *fit,
+                       struct gyre_fit *choice, int *half_wire, struct gyre_error *error)
 {
     struct gyre_fit_ranks ranks;
-    struct gyre_error error;
     gyre_fit_ranks_default(&ranks);
     ranks.ranks = (int)v->ranks;
     ranks.cluster = v->cluster;
-    if (gyre_print_fit_ranks(config, fit, &ranks, &cli_stdout, &error) != GYRE_OK)
-        return cli_error(&error);
-    return CLI_OK;
+    return gyre_print_fit_ranks(config, fit, &ranks, choice, half_wire, &cli_stdout, error);
 }
 
 static int fit_text(const struct fit_values *v, const char *text, const char *name, size_t bytes)
@@ -86,6 +91,7 @@ static int fit_text(const struct fit_values *v, const char *text, const char *na
     struct gyre_fit_config fit;
     struct gyre_fit choice;
     struct gyre_error error;
+    int half_wire = 0;
     cli_net_config(&config, &v->net, text, name);
     config.input = GYRE_INPUT_U8;
     config.optimizer.kind = (int)v->optimizer;
@@ -95,12 +101,12 @@ static int fit_text(const struct fit_values *v, const char *text, const char *na
     fit.target_batch = (int)v->target_batch;
     fit.dtypes = types[v->type];
     fit.json = (int)v->json;
-    if (v->ranks)
-        return fit_cluster(v, &config, &fit);
-    if (gyre_print_fit(&config, &fit, &choice, &cli_stdout, &error) != GYRE_OK)
+    const int status = v->ranks ? fit_cluster(v, &config, &fit, &choice, &half_wire, &error)
+                                : gyre_print_fit(&config, &fit, &choice, &cli_stdout, &error);
+    if (status != GYRE_OK)
         return cli_error(&error);
     if (!v->json)
-        print_command(v, &choice, name);
+        print_command(v, &choice, half_wire, name);
     return CLI_OK;
 }
 

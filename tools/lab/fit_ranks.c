@@ -148,12 +148,6 @@ static void fit_ranks_print(const struct fit_ranks_run *run, const char *net, st
                    "images/s expected, %.1f %% efficient\n%s", c->batch, c->accumulate,
                    fit_ranks_way(c), wires[wire], fit_ranks_images(run, chosen, wire),
                    100 * fit_ranks_alone(c) / run->seconds[chosen][wire], run->cluster.notes);
-    gy_sink_printf(sink, "\n  gyre launch --ranks %d -- gyre train %s DATA --batch %d", run->ranks.ranks,
-                   net, c->batch);
-    if (c->accumulate > 1)
-        gy_sink_printf(sink, " --accumulate %d", c->accumulate);
-    gy_sink_printf(sink, "%s%s%s\n", c->recompute > 0 ? " --recompute" : "",
-                   c->dtype == GYRE_BF16 ? " --dtype bf16" : "", wire ? " --wire bf16" : "");
 }
 
 static void fit_ranks_json(const struct fit_ranks_run *run, struct gy_sink *sink)
@@ -214,7 +208,8 @@ static int fit_ranks_go(struct fit_ranks_run *run, const struct gyre_config *con
 
 GYRE_API int gyre_print_fit_ranks(const struct gyre_config *config,
                                   const struct gyre_fit_config *fit,
-                                  const struct gyre_fit_ranks *ranks, const struct gyre_sink *out,
+                                  const struct gyre_fit_ranks *ranks, struct gyre_fit *choice,
+                                  int *half_wire, const struct gyre_sink *out,
                                   struct gyre_error *error)
 {
     GY_TRY(gy_given(config, "gyre_print_fit_ranks: config", error));
@@ -233,6 +228,12 @@ GYRE_API int gyre_print_fit_ranks(const struct gyre_config *config,
         fit_ranks_print(run, config->net_name ? config->net_name : "net", &sink);
     if (status == GY_OK && sink.failed)
         status = GY_FAIL(&err, GY_E_IO, "the table could not be written");
+    int chosen;
+    const int wire = status == GY_OK && fit_ranks_choose(run, &chosen);
+    if (status == GY_OK && choice)
+        *choice = run->candidate[chosen];
+    if (status == GY_OK && half_wire)
+        *half_wire = wire;
     gy_alloc_free(&alloc, run, sizeof *run);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }

@@ -188,10 +188,12 @@ struct gyre_fit_ranks {
 GYRE_API void gyre_fit_ranks_default(struct gyre_fit_ranks *ranks);
 /* As gyre_print_fit for one of several ranks: fit->target_batch, if any, is the update's of all of
  * them. Prints each batch that fits, with float and bf16 gradients between hosts, and the best.
- * Simulated are images/s of all ranks and the efficiency beside ranks that need not wait. */
+ * Simulated are images/s of all ranks and the efficiency beside ranks that need not wait. choice:
+ * of each rank; *half_wire: gradients are best sent as bf16. Both and error may be NULL. */
 GYRE_API int gyre_print_fit_ranks(const struct gyre_config *config,
                                   const struct gyre_fit_config *fit,
-                                  const struct gyre_fit_ranks *ranks, const struct gyre_sink *sink,
+                                  const struct gyre_fit_ranks *ranks, struct gyre_fit *choice,
+                                  int *half_wire, const struct gyre_sink *sink,
                                   struct gyre_error *error);
 /* Chooses batch, accumulation, recomputation and type for training config's net within fit->bytes,
  * by planning alone. It takes the fastest of all that fit. Of those within 2 % it takes the largest
