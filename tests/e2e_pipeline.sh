@@ -69,6 +69,23 @@ cp "$TMP/gpipe/checkpoint-48.safetensors" "$TMP/back"
 expect 0 run 1 "$TMP/back" "$TMP/tiny.net" --epochs 3 --batch 4 --accumulate 3 --resume
 equal "$TMP/sum" "$TMP/back"
 
+# ---- an epoch of 24 batches ends amid an update of 9, whose batches count in the next one: 3 epochs
+# and one more are 4, in every byte and row
+# across FOLDER OPTIONS...
+across()
+{
+    folder=$1
+    shift
+    run 2 "$folder" "$TMP/tiny.net" --schedule constant --lr .02 --batch 36 --micro 9 --pipeline 2 "$@"
+}
+expect 0 across "$TMP/four" --epochs 4
+expect 0 across "$TMP/more" --epochs 3
+expect 0 across "$TMP/more" --epochs 4 --resume
+says "$out" 'after 72 of 96 steps'
+equal "$TMP/four" "$TMP/more"
+for of in four more; do cut -d, -f 1-8 "$TMP/$of/metrics.csv" >"$TMP/rows.$of"; done
+same "$TMP/rows.four" "$TMP/rows.more"
+
 # ---- a net of 164 MB of tensors inside 165 MB of addresses: as 2 and as 4 stages, to the same bits
 fat_net()
 {

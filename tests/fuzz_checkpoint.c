@@ -8,7 +8,7 @@
 #include "io/safetensors.h"
 #include "tests/fuzz_file.h"
 
-enum { FUZZ_BATCHES = 10, FUZZ_BATCH = 2, FUZZ_LINES = 16, FUZZ_TEXT = 4096, FUZZ_VALUES = 64 };
+enum { FUZZ_BATCHES = 10, FUZZ_BATCH = 2, FUZZ_ACCUMULATE = 2, FUZZ_LINES = 16, FUZZ_TEXT = 4096, FUZZ_VALUES = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
@@ -26,7 +26,7 @@ static struct gyre_net *fuzz_net(void)
     config.batch = FUZZ_BATCH;
     config.threads = 1;
     config.seed = 5;
-    config.accumulate = 2;
+    config.accumulate = FUZZ_ACCUMULATE;
     FUZZ_REQUIRE(net || gyre_open(&net, &config, &error) == GYRE_OK);
     return net;
 }
@@ -36,6 +36,9 @@ static struct train_run fuzz_run(void)
     return (struct train_run){ .net = fuzz_net(), .shape = { .batch = FUZZ_BATCH }, .info = { .samples = FUZZ_BATCHES * FUZZ_BATCH },
                                .per_epoch = FUZZ_BATCHES, .total = 3 * FUZZ_BATCHES, .mine = FUZZ_BATCH, .all = FUZZ_BATCH };
 }
+
+/* Samples of an epoch, and of the rest of an update that begins in it. */
+static int64_t fuzz_most(void) { return (FUZZ_BATCHES + FUZZ_ACCUMULATE - 1) * FUZZ_BATCH; }
 
 /* A checkpoint at the path, with all its notes. */
 static void fuzz_good(const char *path)
@@ -135,7 +138,7 @@ static void fuzz_taken(const char *path)
     const int pending = net->pending;
     FUZZ_REQUIRE(updates >= 0 && micro >= updates && pending >= 0 && pending < 2);
     if (gy_train_read_notes(&run, path) == GY_OK)
-        FUZZ_REQUIRE(run.epoch.labelled >= 0 && run.epoch.labelled <= FUZZ_BATCHES * FUZZ_BATCH && run.epoch.right <= run.epoch.labelled &&
+        FUZZ_REQUIRE(run.epoch.labelled >= 0 && run.epoch.labelled <= fuzz_most() && run.epoch.right <= run.epoch.labelled &&
                      isfinite(run.epoch.loss) && run.row.right >= 0 && run.row.right <= run.row.labelled && isfinite(run.row.loss));
     FUZZ_REQUIRE(gyre_save(net, path) == GYRE_OK && gyre_load(net, path) == GYRE_OK);
     FUZZ_REQUIRE(net->updates == updates && net->micro == micro && net->pending == pending);

@@ -64,10 +64,12 @@ static int train_read_step(struct train_run *run, const char *path)
 }
 
 /* Three numbers of the note: a sum of losses, how many samples it has, and how many of them were
- * right. They are of one epoch at most. */
+ * right. An update of a pipeline that an epoch ends in counts whole in the next one, so they are of
+ * an epoch and of the rest of an update at most. */
 static int train_take_sums(const struct train_run *run, const double in[3], struct train_sums *out)
 {
-    const double most = (double)run->per_epoch * (double)run->all;
+    const int64_t batches = run->per_epoch + run->net->config.accumulate - 1;
+    const double most = (double)batches * (double)run->all;
     if (!isfinite(in[0]) || !(in[1] >= 0 && in[1] <= most) || !(in[2] >= 0 && in[2] <= in[1]))
         return -1;
     *out = (struct train_sums){ in[0], (int64_t)in[1], (int64_t)in[2] };
