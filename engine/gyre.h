@@ -452,7 +452,8 @@ struct gyre_train_config {
     /* 1: continue from the newest readable checkpoint in folder, if any. GYRE_E_MISMATCH: data,
      * batch, accumulate, shards, or (without shards) ranks differ */
     int resume;
-    /* 1: an earlier run's checkpoints are removed first; 0: without resume they are GYRE_E_STATE */
+    /* 1: an earlier run's checkpoints are removed, when nothing has refused this one; 0: without
+     * resume they are GYRE_E_STATE */
     int overwrite;
     /* may be NULL; non-zero: checkpoint and stop */
     int (*progress)(void *user, const struct gyre_progress *progress);

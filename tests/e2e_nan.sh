@@ -67,6 +67,22 @@ expect 3 train "$TMP/mixed"
 says "$err" '24 of 25 images are .pfm'
 rm "$TMP/data/train/class_0/other.ppm"
 
+# ---- what is refused overwrites nothing: for its images, or because ranks disagree; then it does
+cp -r "$TMP/run" "$TMP/over"
+expect 2 train "$TMP/over" --jitter .4 --overwrite
+says "$err" 'float images take no'
+if diff -r "$TMP/run" "$TMP/over"; then ok; else bad 'a refused --overwrite changed the folder'; fi
+expect 3 "$GYRE" launch --ranks 2 --threads 1 -- sh -c '[ "$GYRE_RANK" = 0 ] || set -- "$@" --val-split .25
+    exec "$@"' sh "$GYRE" train mlp "$TMP/data" --batch 3 --steps 4 --schedule constant \
+    --out "$TMP/over" --overwrite
+says "$err" 'number of training samples'
+rm -f "$TMP/over"/flight.*
+if diff -r "$TMP/run" "$TMP/over"; then ok; else bad 'ranks that disagree changed the folder'; fi
+expect 0 train "$TMP/over" --steps 2 --overwrite
+there "$TMP/over/checkpoint-2.safetensors"
+absent "$TMP/over/checkpoint-4.safetensors"
+if grep -q '^4,' "$TMP/over/metrics.csv"; then bad 'rows of the run before are there'; else ok; fi
+
 # ---- a planted row of NaN: third in the file, whose rows go upwards, so y is 5
 cp "$TMP/run/checkpoint-4.safetensors" "$TMP/before"
 make_pfm "$TMP/data/train/class_1/image_7.pfm" 1 7 2

@@ -174,7 +174,7 @@ static int train_load_newest(struct train_run *run, const struct gy_checkpoints 
     return gy_engine_fail(run->net, first.status, "%.420s; no older one can be used", first.text);
 }
 
-/* What is in the folder already: go on, start anew, or refuse. */
+/* What is in the folder already: go on, start anew, or refuse. Nothing is removed yet. */
 static int train_take_folder(struct train_run *run, const struct gy_checkpoints *list)
 {
     char path[4096];
@@ -183,11 +183,11 @@ static int train_take_folder(struct train_run *run, const struct gy_checkpoints 
         return GY_OK;
     if (run->config.resume)
         return train_load_newest(run, list);
+    if (run->config.overwrite)
+        return GY_OK;
     GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, list->steps[0], err));
-    if (!run->config.overwrite)
-        return gy_engine_fail(run->net, GY_E_STATE, "%.300s is there: the folder holds a run; resume it, overwrite it, or take another "
-                              "folder", path);
-    return gy_checkpoints_prune(gy_engine_alloc(run->net), gy_engine_log(run->net), run->config.folder, INT64_MAX, 0, err);
+    return gy_engine_fail(run->net, GY_E_STATE, "%.300s is there: the folder holds a run; resume it, overwrite it, or take another "
+                          "folder", path);
 }
 
 static int train_open_folder(struct train_run *run)
@@ -200,8 +200,7 @@ static int train_open_folder(struct train_run *run)
     GY_TRY(gy_checkpoints_list(&list, alloc, run->config.folder, &run->net->error));
     const int status = train_take_folder(run, &list);
     gy_checkpoints_close(&list);
-    GY_TRY(status);
-    return gy_run_files_open(&run->files, alloc, run->config.folder, run->saved, &run->net->error);
+    return status;
 }
 
 /* ---- opening ---- */
@@ -433,7 +432,7 @@ static int train_open(struct train_run *run)
     run->concluded = run->done;
     run->last_epoch = run->epoch;
     run->last_row = run->row;
-    run->written = run->config.folder ? gy_run_files_last(&run->files) : -1;
+    run->written = -1;
     GY_TRY(train_agree(run));
     run->before = run->done - 1;
     if (!gy_train_served_serves(&run->served))
@@ -779,7 +778,9 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
         status = train_come(&run);
     }
     if (status == GY_OK && !gy_train_served_serves(&run.served)) {
-        status = run.joined ? train_mend(&run) : train_catch_up(&run);
+        status = gy_train_open_files(&run);
+        if (status == GY_OK)
+            status = run.joined ? train_mend(&run) : train_catch_up(&run);
         status = status == GY_OK ? train_whole(&run) : status;
         if (status != GY_OK && status != GY_E_STOPPED)
             train_rescue(&run);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* train_lead.c: the rank that leads next takes the folder, and continues the rows that are in it.
- * With servers it is the next worker; without them, rank 0 of those that are left. */
+/* train_lead.c: the files of the rank that leads. One that leads next takes the folder, and
+ * continues the rows that are in it. With servers it is the next worker; without them, rank 0 of
+ * those that are left. */
 #include <time.h>
 
 #include "engine/base/clock.h"
@@ -40,6 +41,20 @@ GY_INT int gy_train_lead(struct train_run *run)
     gy_run_folder_clean(run->config.folder);
     GY_TRY(gy_run_files_open(&run->files, gy_engine_alloc(run->net), run->config.folder, run->done,
                              err));
+    run->written = gy_run_files_last(&run->files);
+    return GY_OK;
+}
+
+GY_INT int gy_train_open_files(struct train_run *run)
+{
+    const struct gy_alloc *const alloc = gy_engine_alloc(run->net);
+    const char *const folder = run->config.folder;
+    struct gy_error *const err = &run->net->error;
+    if (!folder || run->files.csv)
+        return GY_OK;
+    if (run->config.overwrite)
+        GY_TRY(gy_checkpoints_prune(alloc, gy_engine_log(run->net), folder, INT64_MAX, 0, err));
+    GY_TRY(gy_run_files_open(&run->files, alloc, folder, run->saved, err));
     run->written = gy_run_files_last(&run->files);
     return GY_OK;
 }
