@@ -3,7 +3,8 @@
  * so. A bit of what a rank reads from another host is flipped, at random. No rank continues; all
  * have one sentence, with both ranks, the way and the bucket. A rank has another weight: that is
  * found at the next checkpoint, which is not written. Ranks that have the same continue, also from
- * their last checkpoint. */
+ * their last checkpoint. Ranks with parts of a net save where rank 0 has a folder, and end without
+ * one. */
 #include "engine/gyre_job.h"
 #include "tests/data_files.h"
 
@@ -45,6 +46,8 @@ struct rs_case {
     int flip;                /* number of the large read of rank 1 that is changed; -1: none */
     uint32_t at;             /* which bit of it */
     int resume, glm;
+    int parts;               /* 1: the ranks are stages; 2: they have slices of a layer */
+    int bare;                /* so many of the last ranks have no folder */
 };
 struct rs_left {
     int status, reads;
@@ -106,7 +109,7 @@ static int rs_train(const struct rs_case *c, struct gyre_net *net, struct gyre_d
     gyre_train_config_default(&config);
     config.train = data;
     config.epochs = 2;
-    config.folder = df_path("run");
+    config.folder = rank < c->ranks - c->bare ? df_path("run") : NULL;
     config.checkpoint_steps = rank == 0 ? 2 : 0; /* rank 0's is taken */
     config.resume = c->resume;
     config.overwrite = !c->resume;
@@ -159,7 +162,8 @@ static int rs_glm(const struct rs_case *c, struct gyre_job *job, int rank, struc
 
 static void rs_rank(const struct rs_case *c, int rank, const char *name)
 {
-    const struct gyre_job_config wait = { .size = sizeof wait, .wait_seconds = 30 };
+    const struct gyre_job_config wait = { .size = sizeof wait, .wait_seconds = 30,
+                                          .messages = c->parts > 0 };
     struct rs_left *const left = &rs_left[rank];
     struct gyre_config config;
     struct gyre_data_config d;
@@ -178,6 +182,10 @@ static void rs_rank(const struct rs_case *c, int rank, const char *name)
         setenv("GYRE_NET_CODE", c->code, 1);
     gyre_config_default(&config);
     config.net = "input 8x8x1\nconv 32 3x3\nrelu\nconv 32 3x3\nrelu\ngap\nfc: linear 5\nsoftmax\n";
+    if (c->parts == 1)
+        config.pipeline = config.accumulate = 2;
+    if (c->parts == 2)
+        config.net = "input 8x8x1\nconv 4 3x3\nrelu\ngap\nlinear 6 split\nlinear 5\nsoftmax\n";
     config.batch = 4;
     config.input = GYRE_INPUT_U8;
     config.threads = 1;
@@ -290,6 +298,24 @@ static void rs_check_good(const char *hosts)
     }
 }
 
+/* Rank 0's folder decides whether the others lend it their weights. */
+static void rs_check_parts(void)
+{
+    struct rs_case c = { .name = "parts of a net", .ranks = 2, .odd = -1, .flip = -1 };
+    for (c.parts = 1; c.parts <= 2; c.parts++)
+        for (c.bare = 0; c.bare <= 2; c.bare++) {
+            df_remove(df_path("run"));
+            rs_run(&c);
+            for (int r = 0; r < c.ranks; r++)
+                T_CHECK_MSG(rs_left[r].status == GYRE_OK,
+                            "%s %d, %d without a folder, rank %d: %d, '%s'", c.name, c.parts,
+                            c.bare, r, rs_left[r].status, rs_left[r].text);
+            T_CHECK_MSG(rs_has_checkpoint() == (c.bare < 2),
+                        "%s %d, %d without a folder: %s checkpoint", c.name, c.parts, c.bare,
+                        rs_has_checkpoint() ? "a" : "no");
+        }
+}
+
 static void rs_check_flips(const char *code)
 {
     struct rs_case c = { .name = "a bit of what was read", .ranks = 2, .odd = -1, .hosts = "flat/", .code = code, .flip = -1 };
@@ -328,6 +354,7 @@ int main(void)
     rs_check_weights(NULL);
     rs_check_weights("flat/");
     rs_check_models();
+    rs_check_parts();
     rs_check_flips("crc");
     rs_check_flips("hmac");
     df_remove(df_root);

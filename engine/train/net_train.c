@@ -113,8 +113,7 @@ static int train_waits(const struct train_run *run)
 /* Stages beside rank 0's give it their weights. */
 static int train_lend(struct train_run *run)
 {
-    const int lends = run->net->pipe && gyre_job_rank(run->net->config.job) > 0;
-    if (!lends || run->lent == run->done || train_waits(run))
+    if (!run->lends || run->lent == run->done || train_waits(run))
         return GY_OK;
     run->lent = run->done;
     return gyre_save(run->net, "");
@@ -310,8 +309,11 @@ static int train_agree(struct train_run *run)
     if (!train_several(run))
         return GY_OK;
     const int64_t step = job->elastic ? run->total : run->done; /* then ranks may stand apart */
-    /* weights are compared at checkpoints */
+    int64_t saves = run->given.folder != NULL;
+    /* weights are compared at checkpoints, and lent to rank 0, where it writes any */
     GY_TRY(gy_peers_follow(job, &run->config.checkpoint_steps, &run->net->error));
+    GY_TRY(gy_peers_follow(job, &saves, &run->net->error));
+    run->lends = run->net->pipe && saves && gyre_job_rank(job) > 0;
     GY_TRY(gy_peers_agree(job, "number of training samples", (uint64_t)run->info.samples, &run->net->error));
     const char *const what = job->elastic ? "number of steps" : "step that the run goes on from";
     return gy_peers_agree(job, what, (uint64_t)step, &run->net->error);

@@ -34,6 +34,7 @@ struct train_run {
     int64_t per_epoch, total, done;         /* batches */
     /* done, before the last step: of workers that do not go in step it can be any number less */
     int64_t before;
+    int lends;                      /* this rank's part of the net goes into rank 0's checkpoints */
     int64_t lent;                   /* batches done when weights went to rank 0 last; -1: never */
     int64_t saved;                  /* batches done at the last checkpoint; -1: none */
     int64_t compared;               /* batches done at the last comparison of weights; -1: never */
