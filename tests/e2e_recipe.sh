@@ -88,6 +88,26 @@ done
 same "$TMP/a.safetensors" "$TMP/b.safetensors"
 same "$TMP/a.safetensors" "$TMP/c.safetensors"
 
+# ---- a resumed run: what its checkpoint says instead of the call, and only that
+kept() { "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --schedule constant --lr .01 "$@"; }
+expect 0 kept --epochs 3 --out "$TMP/kept" --val-split .25 --mean .491,.25,.125 --std .3 --resize 20
+expect 0 kept --epochs 4 --out "$TMP/kept" --resume
+says "$TMP/kept/recipe.txt" '^epochs 4$'
+says "$TMP/kept/recipe.txt" '^val-split 0.25$'
+says "$TMP/kept/recipe.txt" '^mean 0.491,0.25,0.125$'
+says "$TMP/kept/recipe.txt" '^std 0.3,0.3,0.3$'
+says "$TMP/kept/recipe.txt" '^resize 20$'
+expect 0 "$GYRE" train mlp "$TMP/data" --recipe "$TMP/kept/recipe.txt" --out "$TMP/kept-again"
+for run in kept kept-again; do
+    "$GYRE" export "$TMP/$run" "$TMP/$run.safetensors" >/dev/null
+    tail -n 1 "$TMP/$run/metrics.csv" | cut -d, -f 1-8 >"$TMP/$run.row"
+done
+same "$TMP/kept.safetensors" "$TMP/kept-again.safetensors"
+same "$TMP/kept.row" "$TMP/kept-again.row"
+expect 0 kept --epochs 1 --out "$TMP/usual"
+expect 0 kept --epochs 2 --out "$TMP/usual" --resume
+if grep -q '^mean\|^std\|^resize\|^val' "$TMP/usual/recipe.txt"; then bad 'what is usual is in recipe.txt'; else ok; fi
+
 # ---- in the checkpoint and in JSON
 if grep -q '"note.recipe":"# small: three epochs' "$TMP"/a/checkpoint-12.safetensors; then ok; else bad 'no note of the recipe'; fi
 if grep -q '"note.recipe"' "$TMP"/b/checkpoint-12.safetensors; then bad 'a note of no recipe'; else ok; fi

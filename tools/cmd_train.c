@@ -183,6 +183,55 @@ static int choose_micro(struct train_job *job)
     return CLI_OK;
 }
 
+/* Shorter side for evaluation, where nothing says another. */
+static int32_t usual_resize(const struct train_job *job)
+{
+    const int32_t side = job->input.h < job->input.w ? job->input.h : job->input.w;
+    return side > 64 && !job->info.real ? (side * 8 + 6) / 7 : 0;
+}
+
+/* The number with the fewest digits that is this float. */
+static double shortest(float value)
+{
+    char text[32];
+    double read = 0;
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        read = strtod(text, NULL);
+        if (!((float)read < value || (float)read > value))
+            break;
+    }
+    return read;
+}
+
+/* used: what the net gets, so far of this call alone. */
+static void keep_reals(struct cli_reals *given, float used[4], const float was[4], int32_t channels)
+{
+    const int count = channels < 4 ? channels : 4;
+    if (given->count || memcmp(used, was, (size_t)count * sizeof *was) == 0)
+        return;
+    given->count = count;
+    for (int i = 0; i < count; i++) {
+        used[i] = was[i];
+        given->value[i] = shortest(was[i]);
+    }
+}
+
+/* What the call does not say stays as the checkpoint has it. Where that is not what would be
+ * anyway, it becomes an option: recipe.txt has it, too. */
+static void keep_earlier(struct train_job *job)
+{
+    struct train_values *v = job->v;
+    if (!(v->val_split > 0))
+        v->val_split = job->was.hold.share;
+    if (!v->resize && job->was.resize != usual_resize(job))
+        v->resize = job->was.resize;
+    if (!job->was.has_input)
+        return;
+    keep_reals(&v->mean, job->config.mean, job->was.mean, job->input.c);
+    keep_reals(&v->std, job->config.std, job->was.std, job->input.c);
+}
+
 static int set_config(struct train_job *job)
 {
     const struct train_values *v = job->v;
@@ -217,21 +266,14 @@ static int set_config(struct train_job *job)
     int code = set_schedule(job);
     if (code == CLI_OK)
         code = cli_normalisation(&v->mean, &v->std, job->input.c, c->mean, c->std);
-    if (job->was.has_input && !v->mean.count)
-        memcpy(c->mean, job->was.mean, sizeof c->mean);
-    if (job->was.has_input && !v->std.count)
-        memcpy(c->std, job->was.std, sizeof c->std);
+    if (code == CLI_OK)
+        keep_earlier(job);
     return code;
 }
 
 static int32_t eval_resize(const struct train_job *job)
 {
-    const int32_t side = job->input.h < job->input.w ? job->input.h : job->input.w;
-    if (job->v->resize)
-        return (int32_t)job->v->resize;
-    if (job->was.resize)
-        return job->was.resize;
-    return side > 64 && !job->info.real ? (side * 8 + 6) / 7 : 0;
+    return job->v->resize ? (int32_t)job->v->resize : usual_resize(job);
 }
 
 static int loader_threads(const struct train_job *job)
