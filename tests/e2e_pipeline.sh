@@ -86,6 +86,13 @@ equal "$TMP/four" "$TMP/more"
 for of in four more; do cut -d, -f 1-8 "$TMP/$of/metrics.csv" >"$TMP/rows.$of"; done
 same "$TMP/rows.four" "$TMP/rows.more"
 
+# ---- steps are updates, between checkpoints, too
+expect 0 run 2 "$TMP/every" "$TMP/tiny.net" --schedule constant --batch 12 --micro 3 --pipeline 2 \
+    --steps 5 --checkpoint-every 2 --keep 9
+for step in 6 12 15; do there "$TMP/every/checkpoint-$step.safetensors"; done
+absent "$TMP/every/checkpoint-3.safetensors"
+absent "$TMP/every/checkpoint-9.safetensors"
+
 # ---- a net of 164 MB of tensors inside 165 MB of addresses: as 2 and as 4 stages, to the same bits
 fat_net()
 {

@@ -142,6 +142,20 @@ for run in auto again; do
     "$GYRE" export "$TMP/$run" "$TMP/$run.safetensors" >/dev/null
 done
 same "$TMP/auto.safetensors" "$TMP/again.safetensors"
+# its steps are updates of --batch images, however these are cut; so are those between checkpoints
+micros() { "$GYRE" train mlp "$TMP/data" --schedule constant --lr .01 --size 16 "$@"; }
+expect 0 micros --batch 6 --accumulate 3 --steps 6 --out "$TMP/cut"
+expect 0 micros --batch 18 --accumulate auto --steps 5 --checkpoint-every 2 --out "$TMP/cut" --resume
+for step in 6 12 15; do there "$TMP/cut/checkpoint-$step.safetensors"; done
+absent "$TMP/cut/checkpoint-8.safetensors"
+says "$TMP/cut/recipe.txt" '^steps 15$'
+expect 0 micros --batch 6 --accumulate 3 --steps 15 --out "$TMP/cut-by-hand"
+expect 0 "$GYRE" train mlp "$TMP/data" --recipe "$TMP/cut/recipe.txt" --out "$TMP/cut-again"
+for run in cut cut-by-hand cut-again; do
+    "$GYRE" export "$TMP/$run" "$TMP/$run.safetensors" >/dev/null
+done
+same "$TMP/cut.safetensors" "$TMP/cut-by-hand.safetensors"
+same "$TMP/cut.safetensors" "$TMP/cut-again.safetensors"
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --accumulate auto --epochs 1 --ranks 2 --mem 200M --out "$TMP/both"
 expect 4 "$GYRE" train mlp "$TMP/data" --size 16 --batch 18 --accumulate auto --mem 1M --out "$TMP/none"
 tells "$err" 'with a batch of 1; the limit is 1.0 MB'

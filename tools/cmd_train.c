@@ -169,7 +169,7 @@ static int64_t parts(const struct train_job *job)
     return job->v->shards ? job->v->shards : copies(job);
 }
 
-/* --accumulate auto: what was the batch becomes that of an update. */
+/* --accumulate auto: what was the batch, and a step, becomes that of an update. */
 static int choose_micro(struct train_job *job)
 {
     struct train_values *v = job->v;
@@ -180,6 +180,8 @@ static int choose_micro(struct train_job *job)
         return code;
     v->batch = job->config.batch = job->micro.batch;
     v->accumulate = job->config.accumulate = job->micro.accumulate;
+    v->steps *= v->accumulate;
+    v->checkpoint_every *= v->accumulate;
     return CLI_OK;
 }
 
@@ -335,7 +337,7 @@ static void set_loop(struct train_job *job)
     set_augment(job, &l->augment);
     l->loader_threads = loader_threads(job);
     l->folder = job->folder;
-    l->checkpoint_steps = v->checkpoint_every;
+    l->checkpoint_steps = v->checkpoint_every * train_micros(v);
     l->keep = (int)v->keep;
     l->resume = (int)v->resume;
     l->overwrite = (int)v->overwrite;

@@ -23,7 +23,8 @@ const struct cli_option train_recipe_rows[4] = {
 const struct cli_option train_rows[42] = {
     { "batch", "N", "128", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "epochs", "N", "10", "times through the training data", CLI_WHOLE, AT(epochs), 1, 1e6 },
-    { "steps", "N", NULL, "steps of the whole run, instead of --epochs", CLI_WHOLE, AT(steps), 1, 1e12 },
+    { "steps", "N", NULL, "steps of the whole run, of --batch images each, instead of --epochs",
+      CLI_WHOLE, AT(steps), 1, 1e12 },
     { "optimizer", CLI_OPTIMIZERS, "sgd",
       "update rule; lars: momentum of what the ratio scaled (You et al. 2017), lars-unscaled: the "
       "ratio scales the momentum (Kumar et al. 2019); lamb: You et al. 2020", CLI_CHOICE,
@@ -70,7 +71,9 @@ const struct cli_option train_rows[42] = {
     { "loader-threads", "N", "0", "threads that read images; 0: by the data's format", CLI_WHOLE, AT(loader_threads), 0, 256 },
     { "weights", "FILE", NULL, "start from these weights, when nothing is resumed; tensors that do not fit are left as they are", CLI_TEXT, AT(weights), 0, 0 },
     { "out", "DIR", NULL, "folder of the run; default: runs/NET", CLI_TEXT, AT(out), 0, 0 },
-    { "checkpoint-every", "N", "0", "steps between checkpoints; 0: each epoch", CLI_WHOLE, AT(checkpoint_every), 0, 1e12 },
+    { "checkpoint-every", "N", "0",
+      "steps between checkpoints, of --batch images each; 0: each epoch", CLI_WHOLE,
+      AT(checkpoint_every), 0, 1e12 },
     { "keep", "N", "3", "checkpoints that are kept", CLI_WHOLE, AT(keep), 1, 1e6 },
     { "resume", NULL, NULL, "go on from the newest readable checkpoint of --out, if any; --mean, --std, --resize, --names, --val-split: as it has them",
       CLI_FLAG, AT(resume), 0, 0 },
