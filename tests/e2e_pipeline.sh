@@ -34,10 +34,12 @@ for net in "$TMP/tiny.net" resnet20; do
     [ "$net" = resnet20 ] && epochs=1
     short=$(basename "$net" .net)
     expect 0 run 1 "$TMP/$short-one" "$net" --epochs $epochs --shards 4 --batch 3
+    parameters=$(sed -n 's/^net: .*, \([0-9]* parameters\), .* of memory$/\1/p' "$out")
     for shape in '2 2' '4 4' '4 2'; do
         set -- $shape
         expect 0 run "$1" "$TMP/$short-$1-$2" "$net" --epochs $epochs --shards 4 --batch 3 --pipeline "$2"
         says "$out" "^pipeline: $2 stages, "
+        says "$out" ", $parameters, [0-9.]* [kM]B of memory in the first stage$"
         equal "$TMP/$short-one" "$TMP/$short-$1-$2"
     done
 done

@@ -427,6 +427,23 @@ static void say_test_data(const struct train_job *job, FILE *file)
         fprintf(file, "%" PRId64 " to test on\n", test.samples);
 }
 
+/* need: what rank 0 takes, but the parameters of the whole net, of which a stage has a part. */
+static int measure(const struct train_job *job, struct gyre_need *need)
+{
+    struct gyre_need all;
+    struct gyre_config whole = job->config;
+    whole.job = NULL;
+    whole.pipeline = 0;
+    if (gyre_measure(&job->config, need, NULL) != GYRE_OK)
+        return 0;
+    if (job->v->pipeline < 2)
+        return 1;
+    if (gyre_measure(&whole, &all, NULL) != GYRE_OK)
+        return 0;
+    need->parameters = all.parameters;
+    return 1;
+}
+
 static void say_begin(const struct train_job *job)
 {
     struct gyre_need need;
@@ -435,10 +452,11 @@ static void say_begin(const struct train_job *job)
         fputs("gyre: ", stderr);
         say_test_data(job, stderr);
     }
-    if (job->v->json || gyre_job_rank(job->ranks) > 0 || gyre_measure(&job->config, &need, NULL) != GYRE_OK)
+    if (job->v->json || gyre_job_rank(job->ranks) > 0 || !measure(job, &need))
         return;
-    printf("net: %s, input %dx%dx%d, %" PRId64 " parameters, %s of memory\n", job->net_name, job->input.h, job->input.w,
-           job->input.c, need.parameters, cli_bytes(memory, (double)need.host_bytes));
+    printf("net: %s, input %dx%dx%d, %" PRId64 " parameters, %s of memory%s\n", job->net_name, job->input.h, job->input.w,
+           job->input.c, need.parameters, cli_bytes(memory, (double)need.host_bytes),
+           job->v->pipeline > 1 ? " in the first stage" : "");
     printf("data: %s, %" PRId64 " images in %d classes; ", job->info.format, job->info.samples, job->info.classes);
     say_test_data(job, stdout);
     printf("run: %" PRId64 " steps of %" PRId64 " images, %" PRId64 " an epoch, into %s\n", job->steps,
