@@ -248,6 +248,8 @@ same "$out" "$TMP/eval"
 expect 3 "$GYRE" eval "$TMP/weights.safetensors" "$TMP/data"
 says "$err" 'not a checkpoint of Gyre'
 expect 0 "$GYRE" train "$TMP/mlp.net" "$TMP/data" --batch 6 --epochs 1 --out "$TMP/fine" --weights "$TMP/weights.safetensors"
+expect 0 "$GYRE" train "$TMP/mlp.net" "$TMP/data" --batch 6 --epochs 2 --out "$TMP/fine" --weights "$TMP/gone.safetensors" --resume
+expect 3 "$GYRE" train "$TMP/mlp.net" "$TMP/data" --batch 6 --epochs 2 --out "$TMP/new" --weights "$TMP/gone.safetensors" --resume
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --out "$TMP/run3" --names 'red,"green",blue'
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 2 --out "$TMP/run3" --names 'red,"green",blue' --resume
 says "$out" '^going on from .*checkpoint-6.safetensors, after 6 of 12 steps'

@@ -394,7 +394,8 @@ static int open_net(struct train_job *job)
     int skipped = 0;
     if (gyre_open(&job->net, &job->config, &error) != GYRE_OK)
         return cli_error(&error);
-    if (job->v->weights && gyre_import(job->net, job->v->weights, 1, &skipped) != GYRE_OK)
+    if (job->v->weights && !job->was.net &&
+        gyre_import(job->net, job->v->weights, 1, &skipped) != GYRE_OK)
         return cli_net_error(job->net);
     if (skipped)
         fprintf(stderr, "gyre: warning: %s: %d tensors are missing or of another shape; they keep their first values\n",
