@@ -373,7 +373,9 @@ struct gyre_augment {
     float flip;                       /* probability; 0 */
     float brightness, contrast, saturation, hue; /* 0 */
     float mixup, cutmix;              /* alpha; both: one or the other for each batch; 0 */
-    int32_t resize; /* evaluation: shorter side before the centre crop; 0: the net's size */
+    /* shorter side before the centre crop: of evaluation, and of training without pad and
+     * resized_crop; 0: the net's size */
+    int32_t resize;
 };
 
 struct gyre_loader;

@@ -275,6 +275,14 @@ expect 0 "$GYRE" eval "$TMP/run5" "$TMP/numbers"
 says "$out" '^2  *4  *[01][.]'
 expect 2 "$GYRE" train mlp "$TMP/data" --size 16 --out "$TMP/run4" --batch 6 --names red,green
 says "$err" '2 names; the net has 3 classes'
+# --resize is of training, too, where nothing crops
+shown() { expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --show-batch "$TMP/shown.$1" $2; }
+shown plain ''
+shown resized '--resize 24'
+shown padded '--pad-crop 2'
+shown both '--pad-crop 2 --resize 24'
+if cmp -s "$TMP/shown.plain" "$TMP/shown.resized"; then bad '--resize leaves a training batch'; else ok; fi
+same "$TMP/shown.padded" "$TMP/shown.both"
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --show-batch "$TMP/batch.png" --flip --jitter .4 --pad-crop 2 --mixup .2
 there "$TMP/batch.png"
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --epochs 1 --out "$TMP/smooth" --smoothing .1 --optimizer adamw --ema .9 \

@@ -54,8 +54,10 @@ const struct cli_option train_rows[42] = {
     { "jitter", "X", "0", "colour: brightness, contrast and saturation by up to X, hue by X/4", CLI_REAL, AT(jitter), 0, 1 },
     { "mixup", "ALPHA", "0", "mix pairs of images; 0: off", CLI_REAL, AT(mixup), 0, 100 },
     { "cutmix", "ALPHA", "0", "paste boxes of other images; 0: off", CLI_REAL, AT(cutmix), 0, 100 },
-    { "resize", "N", NULL, "shorter side before the centre crop of evaluation; default: 8/7 of the net's side above 64, else that side",
-      CLI_WHOLE, AT(resize), 1, 16384 },
+    { "resize", "N", NULL,
+      "shorter side before the centre crop: of evaluation, and of training without --pad-crop and "
+      "--resized-crop; default: 8/7 of the net's side above 64, else that side", CLI_WHOLE,
+      AT(resize), 1, 16384 },
     { "mean", "X,X,X", NULL, "of pixels in [0, 1], a channel; default: 0.286 for gray, ImageNet's for colour", CLI_REALS, AT(mean), 0, 0 },
     { "std", "X,X,X", NULL, "likewise; default: 0.353 for gray, ImageNet's for colour", CLI_REALS, AT(std), 1e-9, 1e9 },
     { "max-bad", "N", "0", "unreadable images that are skipped and named before it is an error", CLI_WHOLE, AT(max_bad), 0, 1e12 },
