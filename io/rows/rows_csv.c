@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* rows_csv.c: plain CSV of numbers, in the list of rows_convert.c. One column is the label, the
  * others are dense features in their order; zeros are not stored. Columns are separated by tabs,
- * semicolons or commas, whichever the first line has first. A first line with a column that is no
- * number has names. A missing number is a failure: it is not zero. */
+ * semicolons or commas, whichever the first line has first. A first line without any number has
+ * names. A missing number is a failure: it is not zero. */
 #include "io/rows/rows_text.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -201,18 +201,19 @@ static unsigned char rcsv_separator(const unsigned char *line, const unsigned ch
     return ',';
 }
 
-/* Columns of the line, and in *names whether one of them is no number. */
-static int32_t rcsv_columns(const unsigned char *line, const unsigned char *end, unsigned char separator, int *names)
+/* Columns of the line, and in *numbers how many of them are numbers. */
+static int32_t rcsv_columns(const unsigned char *line, const unsigned char *end,
+                            unsigned char separator, int32_t *numbers)
 {
     int32_t columns = 0;
-    *names = 0;
+    *numbers = 0;
     for (;;) {
         float value;
         while (*line == ' ' || *line == '"')
             line++;
         const unsigned char *stop = memchr(line, separator, (size_t)(end - line)), *p = gy_rows_real(line, &value);
         columns++;
-        *names |= !p || (*p > ' ' && *p != separator && *p != '"');
+        *numbers += p && (*p <= ' ' || *p == separator || *p == '"');
         if (!stop)
             return columns;
         line = stop + 1;
@@ -222,13 +223,16 @@ static int32_t rcsv_columns(const unsigned char *line, const unsigned char *end,
 static int rcsv_look(struct gy_rows_layout *layout, const struct gy_rows_settings *settings, const unsigned char *line, const unsigned char *end,
                      struct gy_error *err)
 {
-    int names;
+    int32_t numbers;
     layout->separator = rcsv_separator(line, end);
-    layout->columns = rcsv_columns(line, end, layout->separator, &names);
-    layout->header = settings->header < 0 ? names : settings->header;
+    layout->columns = rcsv_columns(line, end, layout->separator, &numbers);
+    layout->header = settings->header < 0 ? numbers == 0 : settings->header;
     layout->label = settings->label_column < 0 ? layout->columns - 1 : settings->label_column;
     if (layout->columns < 2 || layout->label >= layout->columns)
         return GY_FAIL(err, GY_E_FORMAT, "%" PRId32 " columns, and the label is column %" PRId32 " (from 0)", layout->columns, layout->label);
+    if (settings->header < 0 && numbers > 0 && numbers < layout->columns)
+        return GY_FAIL(err, GY_E_FORMAT, "%" PRId32 " of %" PRId32 " columns are numbers: a row "
+                       "that lacks some, or names (then --header yes)", numbers, layout->columns);
     return GY_OK;
 }
 
