@@ -158,19 +158,29 @@ else
     skip 'no /proc or pgrep: processes are not killed'
 fi
 
-# ---- a stop: all finish the same step
-RUN=exec
-# shellcheck disable=SC2086
-launch 3 "$TMP/stopped" $endless >"$out" 2>"$err" </dev/null &
-pid=$!
-RUN=
-await "$TMP/stopped"
-kill -TERM $pid
-got=0
-wait $pid || got=$?
-if [ $got = 6 ]; then ok; else bad "code $got after SIGTERM"; cat "$err"; fi
-says "$err" 'stopped after [0-9]* of 100000 steps'
-go_on stopped
+# ---- a stop: all finish the same step, also where each process gets the signal, as a terminal's
+# stop FOLDER SIGNAL WHOM: '' the launcher, - its group
+stop()
+{
+    RUN='exec setsid'
+    # shellcheck disable=SC2086
+    launch 3 "$TMP/$1" $endless >"$out" 2>"$err" </dev/null &
+    pid=$!
+    RUN=
+    await "$TMP/$1"
+    kill -s "$2" -- "$3$pid"
+    got=0
+    wait $pid || got=$?
+    if [ $got = 6 ]; then ok; else bad "code $got after SIG$2 to ${3:+the group of }the launcher"; cat "$err"; fi
+    says "$err" 'stopped after [0-9]* of 100000 steps'
+    go_on "$1"
+}
+if command -v setsid >/dev/null; then
+    stop stopped TERM ''
+    stop group TERM -
+else
+    skip 'no setsid (Debian: util-linux): no group of processes is stopped'
+fi
 
 # ---- the same undisturbed, with all its checkpoints
 most=$(printf '%s\n' $ends | sed 's/.*checkpoint-//' | sort -n | tail -n 1)

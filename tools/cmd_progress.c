@@ -16,14 +16,26 @@ struct cli_progress {
     double shown; /* seconds of the clock at the last line or bar */
 };
 
-static volatile sig_atomic_t signal_seen;
+static volatile sig_atomic_t signal_seen, signal_second; /* the first one's second of the clock */
 
 /* ---- signals ---- */
 
-static void on_signal(int number) { signal_seen = number; }
+/* The first signal asks to stop. One that comes a second or two later ends the process as usual. A
+ * rank gets the terminal's signals twice, the launcher's copy at once. */
+static void on_signal(int number)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    if (!signal_seen)
+        signal_second = (sig_atomic_t)t.tv_sec;
+    else if (t.tv_sec - signal_second > 1) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    signal_seen = number;
+}
 
-/* The first signal asks to stop. The second one of the same kind ends the process as usual. Signals
- * that nohup ignores stay ignored. */
+/* Signals that nohup ignores stay ignored. */
 void cli_catch_signals(void)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -31,7 +43,7 @@ void cli_catch_signals(void)
         struct sigaction action, old;
         memset(&action, 0, sizeof action);
         action.sa_handler = on_signal;
-        action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
+        action.sa_flags = SA_RESTART;
         sigemptyset(&action.sa_mask);
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
