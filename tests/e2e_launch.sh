@@ -178,6 +178,7 @@ stop()
 if command -v setsid >/dev/null; then
     stop stopped TERM ''
     stop group TERM -
+    stop hung HUP ''
 else
     skip 'no setsid (Debian: util-linux): no group of processes is stopped'
 fi
@@ -263,6 +264,11 @@ fi
 # ---- mistakes
 expect 2 "$GYRE" launch
 expect 2 "$GYRE" launch --ranks 0 -- true
+if env --ignore-signal=CHLD true 2>/dev/null; then
+    expect 0 timeout -s KILL 60 env --ignore-signal=CHLD "$GYRE" launch --ranks 2 -- true
+else
+    skip 'env cannot ignore signals'
+fi
 expect 127 "$GYRE" launch -- "$TMP/no-such-command"
 says "$err" 'cannot be started'
 expect 3 "$GYRE" launch --ranks 2 -- sh -c "[ \$GYRE_RANK = 0 ] && sleep 20; exit 3"

@@ -323,8 +323,10 @@ int cli_progress_count(void *progress, int64_t done, int64_t total);   /* for gy
  * the last one. */
 int cli_progress_show(struct cli_progress *progress, const char *left, double part, const char *right, const char *line, double pause);
 
-/* Ctrl-C, SIGTERM and SIGHUP: a flag. */
-void cli_catch_signals(void);
+/* A handler for Ctrl-C, SIGTERM and SIGHUP, with flags of sigaction. Those that nohup ignores stay
+ * ignored. */
+void cli_on_stop(void (*handler)(int number), int flags);
+void cli_catch_signals(void); /* they become a flag */
 int cli_stop_signal(void); /* 0: none came */
 
 /* ---- gyre why (cmd_why.c; its command takes train's options and stands beside it) ---- */

@@ -557,7 +557,7 @@ static int launch_run(const void *values, char **args, int count)
 {
     struct launch_job *job = calloc(1, sizeof *job);
     const struct launch_values *v = values;
-    struct sigaction action = { .sa_handler = launch_on_signal };
+    const struct sigaction alarmed = { .sa_handler = launch_on_alarm };
     if (!job)
         return cli_fail(CLI_RESOURCES, "out of memory");
     args[count] = NULL; /* the place of the "--" that went, or argv's own end */
@@ -565,11 +565,9 @@ static int launch_run(const void *values, char **args, int count)
     job->command = args;
     for (int r = 0; r < LAUNCH_MOST; r++)
         job->input[r] = -1;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    action.sa_handler = launch_on_alarm;
-    sigaction(SIGALRM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    cli_on_stop(launch_on_signal, 0); /* they interrupt the wait */
+    sigaction(SIGALRM, &alarmed, NULL);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it leaves no process to wait for */
     if (v->bind)
         setenv("GYRE_BIND", "1", 1); /* those on other hosts get it too */
     if (v->servers)

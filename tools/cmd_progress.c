@@ -35,21 +35,22 @@ static void on_signal(int number)
     signal_seen = number;
 }
 
-/* Signals that nohup ignores stay ignored. */
-void cli_catch_signals(void)
+void cli_on_stop(void (*handler)(int number), int flags)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
     for (size_t i = 0; i < CLI_COUNT(numbers); i++) {
         struct sigaction action, old;
         memset(&action, 0, sizeof action);
-        action.sa_handler = on_signal;
-        action.sa_flags = SA_RESTART;
+        action.sa_handler = handler;
+        action.sa_flags = flags;
         sigemptyset(&action.sa_mask);
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }
     signal(SIGPIPE, SIG_IGN); /* a pager that is closed does not end a run */
 }
+
+void cli_catch_signals(void) { cli_on_stop(on_signal, SA_RESTART); }
 
 int cli_stop_signal(void) { return (int)signal_seen; }
 
