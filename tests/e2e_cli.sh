@@ -210,13 +210,22 @@ mistake "export has no option '--device'" export "$TMP/run" "$TMP/none.safetenso
 mistake "import has no option '--dtype'" import "$TMP/none.safetensors" --net lenet5 --dtype bf16
 expect 0 "$GYRE" info "$TMP/run" --json
 json
-# a name and a tab in the input's line change nothing
-for input in 'input ' 'image: input ' 'image:\tinput\t'; do
-    printf '# gray\n\n%b16x16x1\nlinear 3\nsoftmax\n' "$input" >"$TMP/gray.net"
+# a name and a tab in the input's line, or a byte order mark before it, change nothing
+for input in '# gray\n\ninput ' '# gray\nimage: input ' 'image:\tinput\t' '\0357\0273\0277input ' '\0357\0273\0277# gray\ninput '; do
+    printf '%b16x16x1\nlinear 3\nsoftmax\n' "$input" >"$TMP/gray.net"
     expect 0 "$GYRE" train "$TMP/gray.net" "$TMP/data" --batch 6 --epochs 1 --overwrite --out "$TMP/gray"
     expect 0 "$GYRE" info "$TMP/gray"
     says "$out" '^mean: 0[.]286'
 done
+# a comment is no last word, and --smoothing is none of a comment
+for end in 'softmax # x' 'softmax # a plain softmax' 'softmax\n# ends in a plain softmax'; do
+    printf 'input 16x16x1\nlinear 3\n%b' "$end" >"$TMP/gray.net"
+    expect 0 "$GYRE" train "$TMP/gray.net" "$TMP/data" --batch 6 --steps 1 --smoothing .5 --overwrite --out "$TMP/gray"
+    tells "$(newest "$TMP/gray")" '\u000asoftmax smooth 0.5'
+done
+printf 'input 16x16x1\nlinear 3\nsoftmax smooth 0.1 # softmax' >"$TMP/gray.net"
+expect 2 "$GYRE" train "$TMP/gray.net" "$TMP/data" --batch 6 --steps 1 --smoothing .5 --overwrite --out "$TMP/gray"
+says "$err" '--smoothing needs a net that ends in a plain'
 expect 0 "$GYRE" export "$TMP/run" "$TMP/weights.safetensors"
 # a pipe or a device is written and stays what it is: no file is put in its place
 mkfifo "$TMP/pipe"

@@ -315,10 +315,13 @@ int cli_net_splits(const char *name)
     return splits;
 }
 
-/* "input 28x28x1", with or without a name, is the first line that is not empty or a comment. */
+/* "input 28x28x1", with or without a name, is the first line that is not empty or a comment. A byte
+ * order mark may be before it. */
 void cli_net_input(const char *text, struct gyre_shape *shape)
 {
+    static const char mark[] = "\xef\xbb\xbf";
     *shape = (struct gyre_shape){ 0, 0, 3, 0, 0 };
+    text += strncmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
     for (const char *at = text; at && *at; at = strchr(at, '\n')) {
         long side[3] = { 0, 0, 0 };
         int count = 0;

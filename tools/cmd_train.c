@@ -77,14 +77,26 @@ static int open_job_data(struct train_job *job, const char *path)
     return open_test_data(job, source);
 }
 
-/* The last word of the text must be "softmax": then " smooth X" follows it. */
+/* Bytes of a net's text up to its last word that is in no comment. */
+static size_t text_words(const char *text)
+{
+    size_t words = 0;
+    for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        size_t line = strcspn(at, "#\n");
+        while (line > 0 && strchr(" \t\r", at[line - 1]))
+            line--;
+        if (line > 0)
+            words = (size_t)(at - text) + line;
+    }
+    return words;
+}
+
+/* The last word of the text must be "softmax": then " smooth X" follows it, and no comment. */
 static int add_smoothing(struct train_job *job)
 {
     if (!(job->v->smoothing > 0))
         return CLI_OK;
-    size_t bytes = strlen(job->text);
-    while (bytes > 0 && strchr(" \t\r\n", job->text[bytes - 1]))
-        bytes--;
+    const size_t bytes = text_words(job->text);
     char *longer = realloc(job->text, bytes + 64);
     if (!longer)
         return cli_fail(CLI_RESOURCES, "out of memory: a net's text");
