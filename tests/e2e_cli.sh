@@ -197,6 +197,12 @@ expect 0 "$GYRE" predict "$TMP/run" "$TMP/data/test/class_1/image_0.ppm" "$TMP/d
 json
 expect 0 "$GYRE" predict "$TMP/run" --data "$TMP/data" --sample 5
 says "$out" 'class_1.*labelled class_1'
+# the label is the data's own, where other classes have the numbers of the checkpoint's
+mkdir -p "$TMP/other/test/emu" "$TMP/other/test/zoo"
+cp "$TMP/data/test/class_1/image_0.ppm" "$TMP/other/test/emu"
+cp "$TMP/data/test/class_2/image_0.ppm" "$TMP/other/test/zoo"
+expect 0 "$GYRE" predict "$TMP/run" --data "$TMP/other" --sample 1
+says "$out" 'image_0.ppm (labelled zoo)$'
 expect 2 "$GYRE" predict "$TMP/run" --data "$TMP/data" --sample 12
 says "$err" 'has 12 images'
 expect 3 "$GYRE" predict "$TMP/run" "$TMP/nothing.png" "$TMP/data/test/class_1/image_0.ppm"
@@ -270,6 +276,8 @@ for class in 0 1 2; do
     mkdir -p "$TMP/numbers/test/$class"
     cp "$TMP/data/test/class_$class/"* "$TMP/numbers/test/$class"
 done
+expect 0 "$GYRE" predict "$TMP/run3" --data "$TMP/numbers" --sample 5
+says "$out" '(labelled "green")$'
 expect 0 "$GYRE" eval "$TMP/run3" "$TMP/numbers"
 for class in red '"green"' blue; do
     if [ "$(grep -c "^$class  *4  *[01][.]" "$out")" = 1 ] && [ "$(grep -c "^$class  *[0-4]  *[0-4]  *[0-4]\$" "$out")" = 1 ]; then ok; else

@@ -281,6 +281,8 @@ void cli_close_checkpoint(struct cli_checkpoint *checkpoint);
 /* Class number i of names a line each; buf when there is no name. Valid until the next call with
  * the same buf. */
 const char *cli_class(const char *names, int32_t i, char *buf, size_t room);
+/* Does the data know no names, only numbers? */
+int cli_only_numbers(const struct gyre_data *data);
 /* Opens the checkpoint's net for inference and loads its weights. */
 int cli_open_net(struct gyre_net **net, const struct cli_checkpoint *checkpoint, const struct cli_net_options *options, int batch);
 

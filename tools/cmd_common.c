@@ -530,6 +530,19 @@ const char *cli_class(const char *names, int32_t i, char *buf, size_t room)
     return buf;
 }
 
+int cli_only_numbers(const struct gyre_data *data)
+{
+    struct gyre_data_info info;
+    char number[16];
+    gyre_get_data_info(data, &info);
+    for (int32_t i = 0; i < info.classes; i++) {
+        snprintf(number, sizeof number, "%d", i);
+        if (strcmp(gyre_class_name(data, i), number) != 0)
+            return 0;
+    }
+    return 1;
+}
+
 /* ---- checkpoints ---- */
 
 /* Up to four numbers with commas; what is missing is `initial`. */

@@ -27,26 +27,12 @@ static const struct cli_option eval_rows[] = {
 };
 #undef AT
 
-/* Does the data know no names, only numbers? */
-static int only_numbers(const struct gyre_data *data)
-{
-    struct gyre_data_info info;
-    char number[16];
-    gyre_get_data_info(data, &info);
-    for (int32_t i = 0; i < info.classes; i++) {
-        snprintf(number, sizeof number, "%d", i);
-        if (strcmp(gyre_class_name(data, i), number) != 0)
-            return 0;
-    }
-    return 1;
-}
-
 static void warn_classes(const struct cli_checkpoint *c, const struct gyre_data *data)
 {
     struct gyre_data_info info;
     char buf[512];
     gyre_get_data_info(data, &info);
-    for (int32_t i = 0; c->classes[0] && !only_numbers(data) && i < info.classes; i++) {
+    for (int32_t i = 0; c->classes[0] && !cli_only_numbers(data) && i < info.classes; i++) {
         const char *trained = cli_class(c->classes, i, buf, sizeof buf), *here = gyre_class_name(data, i);
         if (strcmp(trained, here) != 0) {
             char own[1024], other[1024];
@@ -130,7 +116,7 @@ static int eval_data(struct cli_checkpoint *c, struct gyre_data *data, const str
         return code;
     char *text = NULL;
     gyre_get_shape(net, &shape);
-    const char **names = only_numbers(data) ? split_names(c, shape.classes, &text) : NULL;
+    const char **names = cli_only_numbers(data) ? split_names(c, shape.classes, &text) : NULL;
     code = evaluate(net, data, v, v->resize ? (int32_t)v->resize : c->resize, names);
     free(names);
     free(text);

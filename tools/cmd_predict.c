@@ -63,27 +63,26 @@ static void print_class(const struct predict_job *job, int rank)
 
 static size_t pixels_of(const struct predict_job *job) { return (size_t)job->shape.h * (size_t)job->shape.w * (size_t)job->shape.c; }
 
-/* truth: the label of a data set, or -1. */
-static int predict_one(struct predict_job *job, const char *name, int32_t truth)
+/* truth: the name of the sample's label; NULL: it has none. */
+static int predict_one(struct predict_job *job, const char *name, const char *truth)
 {
     const struct gyre_batch batch = { .x = job->values ? (const void *)job->values : job->pixels, .count = 1 };
-    char buf[512], plain[1024], label[1024];
+    char plain[1024], label[1024];
     for (size_t i = 0; job->values && i < pixels_of(job); i++)
         job->values[i] = (float)job->pixels[i] / 255;
     if (gyre_predict(job->net, &batch, job->scores) != GYRE_OK)
         return cli_net_error(job->net);
-    const char *class = truth >= 0 ? cli_class(job->checkpoint->classes, truth, buf, sizeof buf) : "";
     if (job->v->json) {
         printf("{\"image\":");
         cli_json_text(stdout, name);
-        if (truth >= 0) {
+        if (truth) {
             printf(",\"truth\":");
-            cli_json_text(stdout, class);
+            cli_json_text(stdout, truth);
         }
         printf(",\"top\":[");
     } else
-        printf("%s%s%s%s\n", cli_plain(plain, sizeof plain, name), truth >= 0 ? " (labelled " : "",
-               cli_plain(label, sizeof label, class), truth >= 0 ? ")" : "");
+        printf("%s%s%s%s\n", cli_plain(plain, sizeof plain, name), truth ? " (labelled " : "",
+               truth ? cli_plain(label, sizeof label, truth) : "", truth ? ")" : "");
     for (int i = 0; i < job->v->top && i < job->shape.classes; i++)
         print_class(job, i);
     if (job->v->json)
@@ -99,10 +98,21 @@ static int predict_files(struct predict_job *job, char **paths, int count)
     int code = CLI_OK;
     for (int i = 0; i < count; i++) {
         const int status = gyre_read_image(paths[i], job->shape.h, job->shape.w, job->shape.c, job->resize, job->pixels, &error);
-        const int one = status == GYRE_OK ? predict_one(job, paths[i], -1) : cli_error(&error);
+        const int one = status == GYRE_OK ? predict_one(job, paths[i], NULL) : cli_error(&error);
         code = code == CLI_OK ? one : code; /* the others are still shown */
     }
     return code;
+}
+
+/* Data whose classes are only numbered take the names of the checkpoint. */
+static const char *predict_label(const struct predict_job *job, const struct gyre_data *data,
+                                 int32_t label, char *buf, size_t room)
+{
+    if (label < 0)
+        return NULL;
+    if (cli_only_numbers(data))
+        return cli_class(job->checkpoint->classes, label, buf, room);
+    return gyre_class_name(data, label);
 }
 
 /* Batches of one image: batch number N is sample N. */
@@ -112,7 +122,7 @@ static int predict_sample_of(struct predict_job *job, struct gyre_data *data)
     struct gyre_loader *loader;
     struct gyre_batch batch = { 0 };
     struct gyre_error error;
-    char name[512];
+    char name[512], class[512];
     gyre_loader_config_default(&c);
     c.batch = 1;
     c.h = job->shape.h;
@@ -131,7 +141,8 @@ static int predict_sample_of(struct predict_job *job, struct gyre_data *data)
     gyre_close_loader(loader);
     if (status != GYRE_OK)
         return cli_error(&error);
-    return predict_one(job, gyre_sample_name(data, job->v->sample, name, sizeof name), label);
+    return predict_one(job, gyre_sample_name(data, job->v->sample, name, sizeof name),
+                       predict_label(job, data, label, class, sizeof class));
 }
 
 static int predict_sample(struct predict_job *job)
