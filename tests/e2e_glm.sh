@@ -203,6 +203,15 @@ got=$?
 if [ $got = 3 ]; then ok; else bad "code $got under a limit"; fi
 says "$err" 'labels.txt: cannot be written: File too large'
 if cmp -s kept.txt labels.txt && ! ls labels.txt.part* >/dev/null 2>&1; then ok; else bad 'labels.txt is not as it was'; fi
+# a model that could not be written is said before rows are read and trained on
+for model in no/such.model .; do
+    expect 3 "$GYRE" glm train g.blocks $model --json
+    tells "$err" "gyre: $model: cannot be written: "
+    if [ -s "$out" ]; then bad "$model: trained first"; else ok; fi
+done
+expect 3 "$GYRE" launch -n 2 --threads 1 -- "$GYRE" glm train g.blocks no/such.model
+tells "$err" 'gyre: no/such.model: cannot be written: '
+expect 0 "$GYRE" glm train read.svm no/such.model --folds 2 --gap 0 --epochs 2
 # a model of hashed ids takes rows that are hashed alike, and hashes text itself
 expect 0 "$GYRE" glm train g.svm h.model --hash-bits 10
 expect 0 "$GYRE" glm predict g.svm h.model

@@ -250,6 +250,9 @@ struct cli_out {
 int cli_out_open(struct cli_out *out, const char *path);
 /* Has a write failed? Ask soon behind it: errno says why. */
 int cli_out_failed(struct cli_out *out);
+/* Finds out before long work whether a file can be opened for writing. CLI_OK, or CLI_DATA after a
+ * sentence. */
+int cli_can_write(const char *path);
 /* Where code is CLI_OK and all is written, the file takes its place; else it is removed. Returns
  * the command's code. */
 int cli_out_close(struct cli_out *out, int code);

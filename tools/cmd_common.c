@@ -197,6 +197,19 @@ int cli_out_open(struct cli_out *out, const char *path)
     return out->file ? CLI_OK : out_fail(out, errno);
 }
 
+/* A pipe would wait for its reader, and lose him. */
+int cli_can_write(const char *path)
+{
+    struct stat info;
+    struct cli_out out;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+        return CLI_OK;
+    const int code = cli_out_open(&out, path);
+    if (code == CLI_OK)
+        cli_out_close(&out, CLI_STOPPED);
+    return code;
+}
+
 int cli_out_failed(struct cli_out *out)
 {
     if (ferror(out->file) && out->reason == 0)

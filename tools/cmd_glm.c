@@ -451,7 +451,11 @@ static int glm_train_run(const void *values, char **args, int count)
     }
     if (gyre_job_open(&c.job, NULL, &error) != GYRE_OK)
         return cli_error(&error);
-    code = cli_job_end(c.job, glm_train_with(v, &c, path));
+    if (gyre_job_rank(c.job) == 0 && !v->folds)
+        code = cli_can_write(path);
+    if (code == CLI_OK)
+        code = glm_train_with(v, &c, path);
+    code = cli_job_end(c.job, code);
     gyre_job_close(c.job);
     return code;
 }
