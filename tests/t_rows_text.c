@@ -152,6 +152,9 @@ static const struct txt_case txt_looks[] = {
     { NULL, "# c\n1 3:1\n", 0, "1 2:1;", NULL, NULL },
     { NULL, "1 3:1:2\n", 0, "1 1:2;", NULL, NULL },
     { NULL, "1,2\n", 0, "2 0:1;", NULL, NULL },
+    { NULL, "# a9a, adult census\n \t# by, hand\n+1 1:1 3:1\n-1 2:1\n", 0, "1 0:1 2:1;-1 1:1;", NULL, NULL },
+    { NULL, "\xef\xbb\xbf" "1 1:1\n", TXT_LENIENT, "1 0:1;", "a byte order mark was passed over 1 1", NULL },
+    { NULL, "\xef\xbb\xbf" "# a, b\n1 1:1\n", TXT_LENIENT, "1 0:1;", "a byte order mark was passed over 1 1", NULL },
     { NULL, "1 qid:1 3:1\n", TXT_LENIENT, "1 2:1;", "qid was left out 1 1", NULL },
 };
 

@@ -397,14 +397,19 @@ GY_INT const char *gy_convert_format(int index, const char **about)
     return f ? f->name : NULL;
 }
 
-/* The first format that one of the first lines looks like. A label alone could be of several. */
+/* The first format that one of the first lines looks like. A label alone could be of several, as a
+ * comment could. */
 static int convert_guess(struct convert_job *job, struct gy_error *err)
 {
     const unsigned char *line, *end;
     size_t bytes = 0;
     GY_TRY(gy_rows_source_peek(job->source, &line, &bytes, err));
-    for (end = line + bytes; line < end; line = (const unsigned char *)memchr(line, '\n', (size_t)(end - line)) + 1) {
+    end = line + bytes;
+    line += gy_rows_mark(line, bytes);
+    for (; line < end; line = (const unsigned char *)memchr(line, '\n', (size_t)(end - line)) + 1) {
         const unsigned char *const stop = memchr(line, '\n', (size_t)(end - line));
+        if (*gy_rows_blanks(line) == '#')
+            continue;
         for (int i = 0; convert_format(i) != NULL; i++)
             if (convert_format(i)->fits(line, stop)) {
                 job->settings.format = convert_format(i);

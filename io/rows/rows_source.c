@@ -317,13 +317,14 @@ GY_INT int gy_rows_source_read(const struct gy_rows_source *s, struct gy_rows_pi
 /* A byte order mark is three bytes that no line begins with. */
 static int source_skip_mark(const struct gy_rows_source *s, const struct gy_rows_settings *settings, struct gy_rows_piece *piece, struct gy_error *err)
 {
-    if (piece->bytes < 3 || memcmp(piece->text, "\xef\xbb\xbf", 3) != 0)
+    const size_t mark = gy_rows_mark(piece->text, piece->bytes);
+    if (mark == 0)
         return GY_OK;
     if (!settings->lenient)
         return GY_FAIL(err, GY_E_FORMAT, "%.300s:1:1: a byte order mark", s->file[s->at].name);
     gy_rows_note(piece, GY_MEND_MARK, 1);
-    piece->text += 3;
-    piece->bytes -= 3;
+    piece->text += mark;
+    piece->bytes -= mark;
     return GY_OK;
 }
 

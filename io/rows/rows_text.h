@@ -112,6 +112,11 @@ static inline const unsigned char *gy_rows_blanks(const unsigned char *p)
         p++;
     return p;
 }
+/* Bytes of a byte order mark that a text begins with: 3 or 0. */
+static inline size_t gy_rows_mark(const unsigned char *text, size_t bytes)
+{
+    return bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
 /* 1: a line ends at p, "\n" or "\r\n". */
 static inline int gy_rows_at_end(const unsigned char *p) { return *p == '\n' || (*p == '\r' && p[1] == '\n'); }
 static inline const unsigned char *gy_rows_behind(const unsigned char *p) { return p + 1 + (*p == '\r'); }
