@@ -430,6 +430,10 @@ says "$out" '"why":"gap"'
 expect 0 "$GYRE" launch -n 2 --threads 1 -- "$GYRE" glm train g.blocks two.model --l2 5 --gap 1e-6 --json
 near "$(sed -n 's/.*"event":"end".*"objective":\([-0-9.e+]*\).*/\1/p' "$out")" "$objective" 2e-6
 if [ "$(grep -c '"event":"end"' "$out")" = 1 ]; then ok; else bad 'not one rank alone speaks'; fi
+# a gap that is not reached is an end like others: nothing starts again
+expect 7 "$GYRE" launch -n 2 --threads 1 --restarts 2 -- "$GYRE" glm train g.blocks short.model --l2 5 --gap 1e-12 --epochs 1 --solver sdca
+if grep -q -e 'started again' -e 'ended with code' "$err"; then bad 'a gap that is not reached is a crash'; cat "$err"; else ok; fi
+there short.model
 # one that takes part in other sums is refused; without a device on one rank none trains on its own
 cat >other.sh <<'END'
 gyre=$1

@@ -75,8 +75,8 @@ says "$out" '^ranks: 2 processes of 4 images a step each'
 there "$TMP/one/checkpoint-20.safetensors"
 same "$TMP/one/checkpoint-20.safetensors" "$TMP/two/checkpoint-20.safetensors"
 # who ends badly is named with the host
-expect 7 launch -- sh -c '[ $GYRE_RANK = 0 ] || exit 7; exec sleep 30'
-says "$err" 'rank 1 on second (process [0-9]*) ended with code 7; the others are ended$'
+expect 9 launch -- sh -c '[ $GYRE_RANK = 0 ] || exit 9; exec sleep 30'
+says "$err" 'rank 1 on second (process [0-9]*) ended with code 9; the others are ended$'
 expect 127 "$GYRE" launch --hosts "$TMP/hosts" --ssh "$TMP/no-such-ssh" -- true
 says "$err" 'no-such-ssh cannot be started: No such file or directory$'
 

@@ -295,6 +295,12 @@ static void launch_kill(struct launch_job *job, int number)
 
 static int launch_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
+/* Is a code that of a process which did its work? */
+static int launch_well(int code)
+{
+    return code == CLI_OK || code == CLI_STOPPED || code == CLI_UNPROVED;
+}
+
 /* How a process ended; weight 0: well. */
 struct launch_end {
     int rank, status, weight;
@@ -306,7 +312,7 @@ struct launch_end {
 static int launch_weight(const struct launch_job *job, int rank, int status)
 {
     const int code = launch_code(status);
-    if (code == CLI_OK || code == CLI_STOPPED)
+    if (launch_well(code))
         return 0;
     if (job->still[rank])
         return 4;
@@ -471,7 +477,7 @@ static int launch_outlives(const struct launch_job *job, int left, const struct 
 static int launch_wait(struct launch_job *job, int left)
 {
     struct launch_end worst = { .weight = 0 };
-    int stopped = 0;
+    int well = CLI_OK; /* the code where all end well */
     job->grace = LAUNCH_GRACE;
     job->ended = 0;
     while (left > 0) {
@@ -490,8 +496,11 @@ static int launch_wait(struct launch_job *job, int left)
         }
         job->pid[rank] = 0;
         left--;
-        stopped |= launch_code(status) == CLI_STOPPED && worst.weight == 0;
-        const struct launch_end end = { rank, status, stopped ? 0 : launch_weight(job, rank, status), pid };
+        const int code = launch_code(status);
+        if (worst.weight == 0 && code != CLI_OK && launch_well(code))
+            well = code;
+        const int weight = well == CLI_STOPPED ? 0 : launch_weight(job, rank, status);
+        const struct launch_end end = { rank, status, weight, pid };
         job->well += end.weight == 0;
         if (job->most && end.weight == 0)
             alarm(LAUNCH_STILL);
@@ -503,7 +512,7 @@ static int launch_wait(struct launch_job *job, int left)
     alarm(0);
     launch_late = 0;
     if (worst.weight == 0)
-        return stopped ? CLI_STOPPED : CLI_OK;
+        return well;
     launch_say(job, &worst, "the others are ended");
     return launch_code(worst.status);
 }
@@ -581,7 +590,7 @@ static int launch_run(const void *values, char **args, int count)
         code = cli_fail(CLI_RESOURCES, "the system gives no random bytes for the job's key: %s", strerror(errno));
     if (code == CLI_OK)
         code = launch_once(job);
-    for (int64_t k = 0; k < v->restarts && !job->asked && code != CLI_OK && code != CLI_STOPPED && code != CLI_USAGE; k++) {
+    for (int64_t k = 0; k < v->restarts && !job->asked && !launch_well(code) && code != CLI_USAGE; k++) {
         fprintf(stderr, "gyre: the job is started again, %" PRId64 " of %" PRId64 "\n", k + 1, v->restarts);
         job->epoch++;
         code = launch_once(job);
