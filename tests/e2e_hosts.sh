@@ -74,6 +74,24 @@ expect 0 train --hosts "$TMP/hosts" --ssh "sh $TMP/ssh"
 says "$out" '^ranks: 2 processes of 4 images a step each'
 there "$TMP/one/checkpoint-20.safetensors"
 same "$TMP/one/checkpoint-20.safetensors" "$TMP/two/checkpoint-20.safetensors"
+# a terminal's signal, which ssh gets too, ends all with a checkpoint
+if command -v setsid >/dev/null; then
+    (exec setsid "$GYRE" launch --hosts "$TMP/hosts" --ssh "sh $TMP/ssh" --threads 1 -- "$GYRE" train "$TMP/plain.net" "$TMP/data" \
+        --schedule constant --lr .001 --steps 1000000 --checkpoint-every 5 --batch 4 --test-data none --out "$TMP/hung") >"$out" 2>"$err" </dev/null &
+    pid=$!
+    tries=0
+    while [ -z "$(newest "$TMP/hung" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    kill -s HUP -- "-$pid"
+    got=0
+    wait $pid || got=$?
+    if [ $got = 6 ]; then ok; else bad "code $got after SIGHUP to the group of the launcher"; cat "$err"; fi
+    says "$err" 'stopped after [0-9]* of 1000000 steps'
+else
+    skip 'no setsid (Debian: util-linux): no group of processes is stopped'
+fi
 # who ends badly is named with the host
 expect 9 launch -- sh -c '[ $GYRE_RANK = 0 ] || exit 9; exec sleep 30'
 says "$err" 'rank 1 on second (process [0-9]*) ended with code 9; the others are ended$'

@@ -232,8 +232,11 @@ static void launch_become(const struct launch_job *job, int rank, int key)
     char *const *command = job->command;
     char *text = NULL;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (!host->here)
+    if (!host->here) {
         dup2(key, 0);
+        signal(SIGINT, SIG_IGN); /* a terminal's: the end of the input asks those there to stop */
+        signal(SIGHUP, SIG_IGN);
+    }
     launch_variables(job, rank, host->here ? key : 0);
     launch_newcomer(job, rank);
     if (!host->here) {
@@ -375,7 +378,8 @@ static void launch_note(struct launch_job *job, int rank, int stopped, int bad)
 
 static void launch_on_asked(struct launch_job *job)
 {
-    launch_kill(job, (int)launch_asked); /* every rank finishes its step and writes, or follows */
+    /* every rank finishes its step and writes, or follows; ssh heeds a second one if it is this */
+    launch_kill(job, job->asked ? SIGTERM : (int)launch_asked);
     launch_asked = 0;
     job->asked = 1;
 }
