@@ -45,7 +45,8 @@ static void cmd_verify_say(const struct cmd_verify_values *v, int k, const struc
         printf(",\"holds\":%s,\"what\":\"%s\"}\n", verdict->wrong ? "false" : "true", verdict->wrong ? verdict->wrong : says);
         return;
     }
-    printf("part %d: objective %.12g, bound %.12g, gap %.2e, proved\n", k, verdict->objective, verdict->bound, gap);
+    printf("part %d: objective %.12g, bound %.12g, gap %.2e, %s\n", k, verdict->objective, verdict->bound, gap,
+           verdict->bound <= verdict->objective ? "proved" : "not proved");
     if (isfinite(part->objective))
         printf("        the file says objective %.12g, bound %.12g: %s\n", part->objective, part->bound, verdict->wrong ? verdict->wrong : says);
     else

@@ -99,12 +99,28 @@ static int glm_verify_solve(struct glm_verify *v, const char *solver, double gap
     return status == GYRE_OK ? GY_OK : GY_FAIL(err, error.status, "%s", error.text);
 }
 
-/* Part k of our own solution. NULL: there is none, or it has other models or more features, and
- * says nothing of the file's. */
+/* 1: part k of both models is the answer to the same problem, as far as labels decide it. The other
+ * data of the problem are the file's, as glm_verify_solve took them from there. */
+static int glm_verify_is_same(const struct gyre_glm *a, const struct gyre_glm *b, int k)
+{
+    const int whole = gy_glm_model_is_whole(a);
+    if (a->info.models != b->info.models || whole != gy_glm_model_is_whole(b))
+        return 0;
+    for (int i = 0; whole && i < a->info.classes; i++)
+        if (a->label[i] != b->label[i] || a->class_weight[i] != b->class_weight[i])
+            return 0;
+    const struct gy_glm_problem x = gy_glm_model_problem(a, k), y = gy_glm_model_problem(b, k);
+    return x.target == y.target && x.positive == y.positive && x.class_weight[0] == y.class_weight[0] &&
+           x.class_weight[1] == y.class_weight[1];
+}
+
+/* Part k of our own solution. NULL: there is none, or it is of another problem or of more features,
+ * and says nothing of the file's. */
 static const struct gyre_glm_part *glm_verify_own(const struct glm_verify *v, int k)
 {
     const struct gyre_glm *const own = v->own;
-    return own && own->info.models == v->model->info.models && own->info.features <= v->model->info.features ? &own->part[k] : NULL;
+    const int fits = own && own->info.features <= v->model->info.features;
+    return fits && glm_verify_is_same(own, v->model, k) ? &own->part[k] : NULL;
 }
 
 static int glm_verify_look(struct glm_verify *v, int k, struct gy_glm_verdict *out, struct gy_error *err)
@@ -129,6 +145,8 @@ static const char *glm_verify_wrong(const struct glm_verify *v, const struct gyr
     *unsure = 0;
     if (!isfinite(now->objective))
         return "its objective is no number";
+    if (now->bound > now->objective)
+        return "nothing is proved: the bound that was found is above the objective";
     if (isfinite(claim->objective) && claim->objective < now->least)
         return "its objective is higher than it says";
     if (isfinite(claim->objective) && claim->objective > now->objective * (1 + CLAIM_NEAR))
