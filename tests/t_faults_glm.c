@@ -189,7 +189,7 @@ static void fg_blocks(void)
 
 struct fg_case {
     const char *solver, *device;
-    int streamed, folder, validate, folds, softmax, epochs; /* epochs 0: 200 */
+    int streamed, folder, validate, folds, softmax, epochs, loss; /* epochs 0: 200 */
     size_t device_bytes;
     double l1, gap;    /* gap 0: FG_GAP */
 };
@@ -247,6 +247,7 @@ static int fg_train(struct fg_model *out, int resume, struct gyre_error *error)
     c.solver = fg_now.solver;
     c.device = fg_now.device ? fg_now.device : "cpu";
     c.softmax = fg_now.softmax;
+    c.loss = fg_now.loss;
     if (fg_now.softmax)
         fg_classes(&rows);
     c.l1 = fg_now.l1;
@@ -354,6 +355,30 @@ static void fg_training(void)
     };
     for (size_t i = 0; i < GY_COUNT(rows); i++)
         fg_train_case(rows[i].name, &rows[i].c, rows[i].kinds, rows[i].least);
+}
+
+/* Without memory for a second solver the first one's answer stands. */
+static void fg_second(void)
+{
+    struct gyre_error error = { 0 };
+    struct fg_model m;
+    int stood = 0;
+    fg_now = (struct fg_case){ .loss = GYRE_GLM_HINGE, .gap = 1e-13, .epochs = 2000 };
+    fg_name = "a second solver, memory";
+    T_CHECK_MSG(fg_train(&fg_want, 0, &error) == GYRE_OK, "%s", error.text);
+    for (int64_t n = 0, hit = 1; hit; n++) {
+        faults_begin(FAULTS_MEMORY, FAULTS_ONCE, n);
+        const int status = fg_train(&m, 0, &error);
+        hit = faults_end();
+        if (fg_told(n, (int)hit, status, &error) && hit) {
+            stood++;
+            T_CHECK_MSG(fabs(m.objective - fg_want.objective) <= 1e-5 * fg_want.objective,
+                        "call %" PRId64 ": objective %.9g, not %.9g", n, m.objective, fg_want.objective);
+        }
+    }
+    printf("%s: %d answers stood\n", fg_name, stood);
+    T_CHECK(stood > 0);
+    T_CHECK_MSG(faults.bytes == 0, "%" PRId64 " bytes were not given back", faults.bytes);
 }
 
 static void fg_devices(void)
@@ -481,6 +506,7 @@ int main(void)
     fg_blocks();
     fg_models();
     fg_training();
+    fg_second();
     fg_devices();
     free(fg_once.text);
     free(fg_twice.text);

@@ -123,8 +123,10 @@ static void order_case(struct glm_data *data, struct gy_blocks *blocks, struct g
     struct gy_glm_feed *feed = NULL;
     struct gy_error err = { 0 };
     int64_t row = 0;
-    if (!T_CHECK(gy_glm_feed_resident(&feed, blocks, 0, 1, 0, &alloc, pool, &err) == GY_OK))
+    uint32_t *const plain = malloc((size_t)data->entries * sizeof *plain);
+    if (!T_CHECK(plain && gy_glm_feed_resident(&feed, blocks, 0, 1, 0, &alloc, pool, &err) == GY_OK))
         return;
+    memcpy(plain, data->id, (size_t)data->entries * sizeof *plain);
     memory.left = 1; /* of two that it takes */
     T_CHECK(!gy_glm_feed_order(feed, pool) && feed->features == FEATURES && feed_differs(feed, data, &row, 0) == 0);
     memory.left = INT_MAX;
@@ -140,7 +142,15 @@ static void order_case(struct glm_data *data, struct gy_blocks *blocks, struct g
         row = 0;
         T_CHECK(feed_differs(feed, data, &row, 0) == 0);
     }
+    memcpy(data->id, plain, (size_t)data->entries * sizeof *plain);
+    gy_glm_feed_unorder(feed, pool);
+    row = 0;
+    T_CHECK(feed->features == FEATURES && feed_differs(feed, data, &row, 0) == 0);
+    gy_glm_feed_unorder(feed, pool); /* nothing is left to do */
+    row = 0;
+    T_CHECK(feed->features == FEATURES && feed_differs(feed, data, &row, 0) == 0);
     gy_glm_feed_close(feed);
+    free(plain);
     T_CHECK(memory.bytes == 0);
 }
 

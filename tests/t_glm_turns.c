@@ -76,7 +76,7 @@ static int gt_referee(struct gy_glm_verdict *out)
 }
 
 /* The file of the library with these in place of the library's. */
-#define gy_glm_choose(name, problem, feed, tried, err) gt_choose(tried, err)
+#define gy_glm_choose(name, problem, feed, tried, err) ((void)(feed), gt_choose(tried, err))
 #define gy_glm_referee(answer, out, err) ((void)(answer), gt_referee(out))
 #include "engine/glm/glm_train_solve.c"
 #undef gy_glm_choose
@@ -141,6 +141,11 @@ static const struct gt_case gt_cases[] = {
       .turns = 1, .turn = { { .status = GY_E_STOPPED, .weight = 1, .objective = HUGE_VAL } } },
     { .name = "no solver has an answer", .status = GY_E_NONFINITE, .turns = 3,
       .turn = { { .status = GY_E_NONFINITE }, { .status = GY_E_NONFINITE }, { .status = GY_E_NONFINITE } } },
+    { .name = "the second solver is short of memory", .turns = 2, .weight = 1, .why = "stalled",
+      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = GY_GLM_STALLED },
+                { .status = GY_E_NOMEM, .weight = 2 } } },
+    { .name = "the first solver is short of memory", .status = GY_E_NOMEM, .turns = 1,
+      .turn = { { .status = GY_E_NOMEM, .weight = 1 } } },
     { .name = "another error ends it", .status = GY_E_IO, .turns = 2,
       .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = GY_GLM_STALLED }, { .status = GY_E_IO } } },
 };

@@ -167,7 +167,8 @@ GY_INT int gy_glm_feed_resident(struct gy_glm_feed **out, const struct gy_blocks
 
 struct feed_order {
     struct feed_resident *f;
-    uint32_t *count;  /* [shares][features]; in the end the first share's are features' places */
+    /* [shares][features]; in the end the first share's are the new ids of the old ones */
+    uint32_t *count;
     int64_t shares;
     uint32_t features;
 };
@@ -242,6 +243,20 @@ GY_INT const uint32_t *gy_glm_feed_order(struct gy_glm_feed *feed, struct gy_poo
         gy_alloc_free(&f->alloc, feature, o.features * sizeof *feature);
     gy_alloc_free(&f->alloc, o.count, (size_t)shares * o.features * sizeof *o.count);
     return f->feature;
+}
+
+GY_INT void gy_glm_feed_unorder(struct gy_glm_feed *feed, struct gy_pool *pool)
+{
+    struct feed_resident *const f = feed->self;
+    struct gy_blocks_info info;
+    gy_blocks_get_info(f->blocks, &info);
+    struct feed_order o = { .f = f, .count = f->feature, .shares = gy_pool_threads(pool) };
+    if (!f->feature)
+        return;
+    gy_pool_run(pool, feed_rename_tile, &o, o.shares);
+    gy_alloc_free(&f->alloc, f->feature, info.features * sizeof *f->feature);
+    f->feature = NULL;
+    feed->features = info.features;
 }
 
 GY_INT void gy_glm_feed_close(struct gy_glm_feed *feed)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* feed.h: a feed whose rows stay in memory, for solvers; glm_stream.h is the one for more rows.
- * glm_train.c opens it, and glm_train_solve.c opens it anew after another order of features. */
+ * glm_train.c opens it, and glm_train_solve.c puts its features into another order and back. */
 #ifndef GY_GLM_FEED_H
 #define GY_GLM_FEED_H
 #include "io/rows/blocks.h"
@@ -17,6 +17,8 @@ GY_INT int gy_glm_feed_resident(struct gy_glm_feed **out, const struct gy_blocks
  * Returns the feature of each place, owned by the feed. NULL: nothing has changed, as it would not
  * pay or there is no memory. */
 GY_INT const uint32_t *gy_glm_feed_order(struct gy_glm_feed *feed, struct gy_pool *pool);
+/* Ids are features again, in the order that they had; whatever failed, this does not. */
+GY_INT void gy_glm_feed_unorder(struct gy_glm_feed *feed, struct gy_pool *pool);
 GY_INT void gy_glm_feed_close(struct gy_glm_feed *feed); /* of gy_glm_feed_resident; NULL is fine */
 
 #endif

@@ -3,7 +3,7 @@
  * the referee says what it is worth. A solver that wrongly believed to have reached the gap goes on
  * with a smaller one. Where it stands still far from the gap, and the caller named no solver,
  * another one begins with zeros. The model gets the best answer, and the best bound of all answers.
- * An answer whose objective is not finite does not count. */
+ * An answer whose objective is not finite does not count, nor does one that memory is short for. */
 #include <float.h>
 
 #include "engine/base/clock.h"
@@ -80,17 +80,6 @@ static int solve_by_places(struct glm_train *t, const struct gy_glm_solver *solv
     return status;
 }
 
-/* Opens the feed anew, so that ids are the model's features again. */
-static int solve_unplace(struct glm_train *t, struct gy_error *err)
-{
-    gy_glm_feed_close(t->feed);
-    t->feed = NULL;
-    t->placed = 0;
-    GY_TRY(gy_glm_feed_resident(&t->feed, t->source->blocks, 0, 1, t->c.normalize, &t->alloc, t->pool, err));
-    t->run.feed = t->feed;
-    return GY_OK;
-}
-
 static int solve_on_cpu(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
 {
     const int hidden = solver == gy_glm_sdca() && !t->streamed && !t->run.validate && gyre_job_ranks(t->c.job) == 1 && !t->c.folder;
@@ -99,7 +88,8 @@ static int solve_on_cpu(struct glm_train *t, const struct gy_glm_solver *solver,
     if (feature)
         return solve_by_places(t, solver, feature, err);
     if (t->placed)
-        GY_TRY(solve_unplace(t, err));
+        gy_glm_feed_unorder(t->feed, t->pool);
+    t->placed = 0;
     return solver->solve(&t->run, err);
 }
 
@@ -221,6 +211,16 @@ static int solve_is_further(const struct glm_train *t, struct solve_course *cour
     return 1;
 }
 
+/* The solver for this model, of those that were not tried. It is chosen for all features, though
+ * the feed may still have them by their places. */
+static const struct gy_glm_solver *solve_choose(const struct glm_train *t, struct solve_course *course,
+                                                struct gy_error *err)
+{
+    struct gy_glm_feed feed = *t->feed;
+    feed.features = t->model->info.features;
+    return gy_glm_choose(t->c.solver, t->run.problem, &feed, &course->tried, err);
+}
+
 /* 1: another solver begins. Not for a softmax or a device, nor where the caller named the
  * solver. */
 static int solve_is_other(const struct glm_train *t, struct solve_course *course)
@@ -228,7 +228,7 @@ static int solve_is_other(const struct glm_train *t, struct solve_course *course
     struct gy_error none = { 0 };
     if (t->classes || t->c.solver || !gy_glm_train_is_own(t))
         return 0;
-    const struct gy_glm_solver *const other = gy_glm_choose(NULL, t->run.problem, t->feed, &course->tried, &none);
+    const struct gy_glm_solver *const other = solve_choose(t, course, &none);
     if (!other)
         return 0;
     course->solver = other;
@@ -275,7 +275,7 @@ static int solve_without(struct glm_train *t, struct solve_course *course, struc
         }
         GY_TRY(solve_is_late(t, course, &late, err));
     }
-    *more = solve_goes_on(t, course, best, NULL, late);
+    *more = status != GY_E_NOMEM && solve_goes_on(t, course, best, NULL, late);
     return *more ? solve_prepare(t, course, best, err) : best->there ? GY_OK : status;
 }
 
@@ -290,7 +290,8 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
     t->run.stop.gap = course->gap;
     t->run.stop.seconds = solve_seconds_left(t, course);
     const int status = solve_with(t, course->solver, err);
-    if (status == GY_E_NONFINITE)
+    /* memory may be short on one rank alone: ranks then fail together */
+    if (status == GY_E_NONFINITE || (status == GY_E_NOMEM && best->there && !t->run.job))
         return solve_without(t, course, best, status, more, err);
     if (status != GY_OK && status != GY_E_STOPPED)
         return status;
@@ -385,7 +386,7 @@ static int solve_check_softmax(const struct glm_train *t, struct gy_error *err)
 static const struct gy_glm_solver *solve_first(const struct glm_train *t, struct solve_course *course, struct gy_error *err)
 {
     if (gy_glm_train_is_own(t))
-        return gy_glm_choose(t->c.solver, t->run.problem, t->feed, &course->tried, err);
+        return solve_choose(t, course, err);
     if (!t->c.solver || strcmp(t->c.solver, gy_glm_sdca()->name) == 0)
         return gy_glm_sdca();
     (void)GY_FAIL(err, GY_E_UNSUPPORTED, "on a device there is one solver, %s; solver is '%.40s'", gy_glm_sdca()->name, t->c.solver);
