@@ -417,28 +417,34 @@ static void test_hinge(void)
 #define ED_CLOSE_ROWS 40
 #define ED_CLOSE_FEATURES 7
 
-/* Labels of some hundreds that features of some hundreds explain but for about 0.3. */
-static void ed_close_make(struct glm_data *data, struct gy_glm_problem *problem, int number)
+/* Labels of some hundreds that features of some hundreds explain but for about 0.3. Half of the
+ * weights behind them are 0 where there is an l1 penalty. twins: every second feature is nearly the
+ * one before. */
+static void ed_close_make(struct glm_data *data, struct gy_glm_problem *problem, int kind, int twins, int number)
 {
     const uint64_t seed = (uint64_t)number;
-    *problem = (struct gy_glm_problem){ .loss = GY_GLM_SQUARED, .l2 = pow(10, -1 - number % 3), .bias = number % 2, .target = GY_GLM_TARGET_VALUE,
-                                        .class_weight = { 1, 1 } };
+    const double penalty = pow(10, -1 - number % 3);
+    *problem = (struct gy_glm_problem){ .loss = GY_GLM_SQUARED, .bias = number % 2, .class_weight = { 1, 1 } };
+    *(kind == ED_L1 ? &problem->l1 : &problem->l2) = penalty;
+    problem->target = GY_GLM_TARGET_VALUE;
     ed_starve(data, ED_CLOSE_ROWS, ED_CLOSE_FEATURES, 0);
     for (int64_t i = 0; i < ED_CLOSE_ROWS; i++) {
         double y = 0.3 * (double)gy_rng_normal(seed, 2, 0, (uint64_t)i);
         for (int64_t e = data->start[i]; e < data->start[i + 1]; e++) {
-            data->value[e] = 100 * gy_rng_normal(seed, 1, 0, (uint64_t)e);
-            y += (double)(data->value[e] * gy_rng_normal(seed, 3, 0, data->id[e]));
+            const float own = gy_rng_normal(seed, 1, 0, (uint64_t)e);
+            data->value[e] = twins && data->id[e] % 2 ? data->value[e - 1] + 0.01f * own : 100 * own;
+            if (kind != ED_L1 || data->id[e] % 2)
+                y += (double)(data->value[e] * gy_rng_normal(seed, 3, 0, data->id[e]));
         }
         data->label[i] = (float)y;
         data->weight[i] = 1;
     }
 }
 
-/* D at the residuals of weights, plainly. */
+/* D at the residuals of weights, plainly. With l1 alone they shrink until no pull is above it. */
 static double ed_close_bound(const struct glm_data *data, const struct gy_glm_problem *problem, const double *w)
 {
-    long double u[ED_CLOSE_FEATURES + 1] = { 0 }, sum = 0;
+    long double u[ED_CLOSE_FEATURES + 1] = { 0 }, linear = 0, square = 0, most = 0, l2 = 0;
     for (int64_t i = 0; i < data->rows; i++) {
         long double r = (long double)data->label[i] - (long double)problem->bias * (long double)w[ED_CLOSE_FEATURES];
         for (int64_t e = data->start[i]; e < data->start[i + 1]; e++)
@@ -446,15 +452,19 @@ static double ed_close_bound(const struct glm_data *data, const struct gy_glm_pr
         for (int64_t e = data->start[i]; e < data->start[i + 1]; e++)
             u[data->id[e]] += r * (long double)data->value[e];
         u[ED_CLOSE_FEATURES] += r * (long double)problem->bias;
-        sum += r * (long double)data->label[i] - r * r / 2;
+        linear += r * (long double)data->label[i];
+        square += r * r / 2;
     }
-    for (int j = 0; j <= ED_CLOSE_FEATURES; j++)
-        sum -= u[j] * u[j] / (2 * (long double)problem->l2);
-    return (double)sum;
+    for (int j = 0; j <= ED_CLOSE_FEATURES; j++) {
+        most = fmaxl(most, fabsl(u[j]));
+        l2 += problem->l2 > 0 ? u[j] * u[j] / (2 * (long double)problem->l2) : 0;
+    }
+    const long double s = problem->l1 > 0 ? fminl(1, (long double)problem->l1 / most) : 1;
+    return (double)(s * linear - s * s * square - l2);
 }
 
-/* Newton's method leaves a point in double whose residuals prove what those of floats cannot. */
-static void test_close(void)
+/* The solver leaves a point in double whose residuals prove what those of floats cannot. */
+static void test_close(int kind)
 {
     const struct gy_alloc alloc = gy_alloc_default();
     int poor = 0, proved = 0;
@@ -463,28 +473,59 @@ static void test_close(void)
         struct gy_error err = { 0 };
         struct glm_data data;
         float w[ED_CLOSE_FEATURES + 1] = { 0 };
-        double point[ED_CLOSE_FEATURES + 1] = { 0 }, same[ED_CLOSE_FEATURES + 1];
-        ed_close_make(&data, &problem, number);
-        struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .stop = { .gap = 1e-9 }, .w = w, .point = point };
-        T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_newton()->solve(&run, &err) == GY_OK);
+        double point[ED_CLOSE_FEATURES + 1] = { 0 }, last[ED_CLOSE_FEATURES + 1] = { 0 }, same[ED_CLOSE_FEATURES + 1];
+        ed_close_make(&data, &problem, kind, 0, number);
+        struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .stop = { .gap = 1e-9 }, .w = w, .point = point, .last = last };
+        T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && ed_solve(&run, kind, &err) == GY_OK);
         gy_pool_close(run.pool);
         for (int j = 0; j <= ED_CLOSE_FEATURES; j++)
             same[j] = (double)w[j];
-        const double primal = run.result.primal, bound = ed_close_bound(&data, &problem, run.has_point ? point : same);
-        poor += run.has_point && primal - ed_close_bound(&data, &problem, same) > 1e-4 * primal;
-        proved += run.has_point;
-        T_CHECK_MSG(bound <= primal * (1 + 1e-12) && primal - bound <= 1e-8 * primal, "problem %d: P %.12g, bound %.12g until %s, point %d", number,
-                    primal, bound, gy_glm_why_name(run.why), run.has_point);
+        const double primal = run.result.primal, own = ed_close_bound(&data, &problem, run.has_point ? point : same);
+        const double bound = run.has_last ? fmax(own, ed_close_bound(&data, &problem, last)) : own;
+        poor += (run.has_point || run.has_last) && primal - ed_close_bound(&data, &problem, same) > 1e-4 * primal;
+        proved += run.has_point || run.has_last;
+        T_CHECK_MSG(bound <= primal * (1 + 1e-12) && primal - bound <= 1e-8 * primal,
+                    "solver %d, problem %d: P %.12g, bound %.12g until %s, point %d, last %d", kind, number,
+                    primal, bound, gy_glm_why_name(run.why), run.has_point, run.has_last);
         glm_data_free(&data);
     }
     printf("close fits: %d of %d end with a point, %d of them have no use for the weights' own bound\n", proved, ED_CLOSE, poor);
     T_CHECK(poor >= ED_CLOSE / 4);
 }
 
+/* The point still proves what the solver says, where that of one step more proves less. */
+static void test_twins(void)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    int worse = 0;
+    for (int number = 0; number < ED_CLOSE; number++) {
+        struct gy_glm_problem problem;
+        struct gy_error err = { 0 };
+        struct glm_data data;
+        float w[ED_CLOSE_FEATURES + 1] = { 0 };
+        double point[ED_CLOSE_FEATURES + 1] = { 0 }, last[ED_CLOSE_FEATURES + 1] = { 0 };
+        ed_close_make(&data, &problem, ED_L1, 1, number);
+        struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .w = w,
+                                  .stop = { .gap = 1e-9 }, .point = point, .last = last };
+        T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK);
+        T_CHECK(ed_solve(&run, ED_L1, &err) == GY_OK);
+        gy_pool_close(run.pool);
+        const double primal = run.result.primal, bound = ed_close_bound(&data, &problem, point);
+        worse += run.has_last && ed_close_bound(&data, &problem, last) < bound - 1e-3 * primal;
+        T_CHECK_MSG(run.has_point && fabs(bound - run.result.dual) <= 1e-6 * primal,
+                    "problem %d: P %.12g, bound %.12g, said to be %.12g", number, primal, bound, run.result.dual);
+        glm_data_free(&data);
+    }
+    printf("twins: a step more proves less in %d of %d\n", worse, ED_CLOSE);
+    T_CHECK(worse > 0);
+}
+
 int main(void)
 {
     test_hinge();
-    test_close();
+    test_close(ED_NEWTON);
+    test_close(ED_L1);
+    test_twins();
     test_unreachable();
     test_starved();
     test_starved_l1();

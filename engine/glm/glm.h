@@ -137,6 +137,10 @@ struct gy_glm_run {
     /* 1: the solver has left them there, as l1.c and newton.c do; 0: the slopes at w prove the
      * bound */
     int has_point;
+    /* the same of l1.c where floats end the run: weights of one step more, whose bound may be the
+     * better one, or not; NULL: not wanted */
+    double *last;
+    int has_last;
     int first_epoch;           /* epochs done before, by a run that was interrupted; 0 */
     /* Mean loss on other rows with the present w, for stop.validation; NULL: none. */
     int (*validate)(void *user, const float *w, double *loss, struct gy_error *err);

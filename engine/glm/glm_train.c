@@ -248,8 +248,10 @@ static void glm_train_close_feed(struct glm_train *t)
     t->placed = 0;
     gy_alloc_free(&t->alloc, t->dual, ((size_t)t->rows + 1) * sizeof *t->dual);
     t->dual = NULL;
-    gy_alloc_free(&t->alloc, t->point, t->model ? ((size_t)t->model->width + 1) * sizeof *t->point : 0);
-    t->point = NULL;
+    const size_t point_bytes = t->model ? ((size_t)t->model->width + 1) * sizeof *t->point : 0;
+    gy_alloc_free(&t->alloc, t->point, point_bytes);
+    gy_alloc_free(&t->alloc, t->last, point_bytes);
+    t->point = t->last = NULL;
 }
 
 /* Checks that all ranks have the same model. Each rank is compared with the first one whose

@@ -43,18 +43,27 @@ static int solve_take(struct glm_train *t, float **at, int64_t count, const char
     return *at ? GY_OK : GY_NOMEM(err, what, ((size_t)count + 1) * sizeof **at);
 }
 
+static int solve_take_point(struct glm_train *t, double **at, struct gy_error *err)
+{
+    const size_t all = (size_t)t->model->width + 1;
+    *at = *at ? *at : gy_alloc_take(&t->alloc, all, sizeof **at);
+    return *at ? GY_OK : GY_NOMEM(err, "weights that prove a bound", all * sizeof **at);
+}
+
 /* Room for the dual variables, or the weights, that will prove the solver's bound. */
 static int solve_take_proof(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
 {
     if (solve_has_duals(t, solver))
         GY_TRY(solve_take(t, &t->dual, t->rows, "dual numbers of rows", err));
-    const size_t all = (size_t)t->model->width + 1;
-    const int has_point = !t->classes && (solver == gy_glm_l1() || solver == gy_glm_newton());
-    if (has_point && !t->point && !(t->point = gy_alloc_take(&t->alloc, all, sizeof *t->point)))
-        return GY_NOMEM(err, "the weights of the best bound", all * sizeof *t->point);
+    const int is_l1 = !t->classes && solver == gy_glm_l1();
+    if (is_l1 || (!t->classes && solver == gy_glm_newton()))
+        GY_TRY(solve_take_point(t, &t->point, err));
+    if (is_l1)
+        GY_TRY(solve_take_point(t, &t->last, err));
     t->run.dual = t->dual;
     t->run.point = t->point;
-    t->run.has_point = 0;
+    t->run.last = t->last;
+    t->run.has_point = t->run.has_last = 0;
     return GY_OK;
 }
 
@@ -114,16 +123,22 @@ static int solve_has_gap(const struct glm_train *t, const struct gy_glm_verdict 
 
 static int solve_judge(const struct glm_train *t, const struct gy_glm_solver *solver, struct gy_glm_verdict *out, struct gy_error *err)
 {
-    struct gy_glm_verdict other;
+    const double *points[3] = { NULL };
+    int count = 0;
+    struct gy_glm_verdict found;
     struct gy_glm_answer answer = { .blocks = t->source->blocks, .alloc = &t->alloc, .pool = t->pool, .job = t->run.job, .problem = t->run.problem,
                                           .classes = t->classes, .normalize = t->c.normalize, .features = t->model->info.features, .w = t->run.w,
-                                          .dual = solve_has_duals(t, solver) ? t->dual : NULL, .point = t->run.has_point ? t->run.point : NULL };
-    GY_TRY(gy_glm_referee(&answer, out, err));
-    /* a point is mostly better than the weights, but need not be */
-    if (answer.point && t->c.gap > 0 && !solve_has_gap(t, out)) {
-        answer.point = NULL;
-        GY_TRY(gy_glm_referee(&answer, &other, err));
-        out->bound = fmax(out->bound, other.bound);
+                                          .dual = solve_has_duals(t, solver) ? t->dual : NULL };
+    if (t->run.has_point)
+        points[count++] = t->run.point;
+    if (t->run.has_last)
+        points[count++] = t->run.last;
+    /* a point mostly proves more than the weights, which are the last here, but need not */
+    for (int i = 0; i == 0 || (i <= count && t->c.gap > 0 && !solve_has_gap(t, out)); i++) {
+        answer.point = points[i];
+        GY_TRY(gy_glm_referee(&answer, &found, err));
+        found.bound = i ? fmax(found.bound, out->bound) : found.bound;
+        *out = found;
     }
     if (isfinite(out->objective))
         return GY_OK;

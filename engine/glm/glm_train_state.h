@@ -22,7 +22,7 @@ struct glm_train {
     int apart;
     int64_t rows;            /* of this rank */
     float *dual;             /* [rows + 1]; NULL: nothing is kept, and no solver needed them yet */
-    double *point;           /* [width + 1]; NULL: no solver needed it yet */
+    double *point, *last;    /* [width + 1] each; NULL: no solver needed it yet */
     const struct gy_glm_classes *classes; /* while all are trained as one softmax; else NULL */
     struct gy_glm_run run;   /* of model number `at` */
     int at, run_epoch, seen; /* run_epoch: its epochs so far; seen: it has had a certificate */

@@ -22,6 +22,7 @@
  *         progress; the run's rule may say why                                 gy_nw_report
  *         steps that bring nothing: M gets a ridge, then the end               l1_judge
  *     a last bound, whatever passes it costs, unless the gap is reached        l1_certify
+ *     where floats end it: v of one step more, in double, for another bound    l1_leave_last
  *
  * A visit gives the pull of the rows on every feature; one more pass gives M. Rows are only read in
  * passes, whatever the feed, and ranks add up pulls and matrices: the model is the same on all.
@@ -52,6 +53,7 @@
 /* The part of the violation that may be left in a model with a matrix of columns, or with groups of
  * features. */
 #define L1_ENOUGH 0.1
+#define L1_LAST 1e-6 /* the same, of the step in double that proves what floats cannot */
 /* features from which on a resident feed of one rank is taken by columns */
 #define L1_COLUMNS_FROM 512
 #define L1_CYCLES 6 /* of coordinate descent and a face, at most, of a step */
@@ -622,6 +624,26 @@ static int l1_judge(struct l1 *l1, int moved, int better, int *stuck, struct gy_
     return GY_OK;
 }
 
+/* Floats ended the run. The target of a step more, kept in double, may prove more than they can. It
+ * moves at most L1_SET_MOST weights: where more are not 0, the others stay as floats have them. */
+static int l1_leave_last(struct l1 *l1, struct gy_error *err)
+{
+    struct gy_glm_run *const run = l1->nw.run;
+    const struct gy_l1_model *const model = &l1->model;
+    size_t held, n;
+    if (!run->last || (run->why != GY_GLM_STALLED && run->why != GY_GLM_ROUNDING))
+        return GY_OK;
+    GY_TRY(l1_candidates(l1, 0, &held, &n, err));
+    GY_TRY(l1_build(l1, l1_most(n, held), err));
+    gy_l1_minimise(&l1->model, L1_LAST * gy_l1_violation(model));
+    for (size_t j = 0; j < l1->nw.dims; j++)
+        run->last[j] = (double)l1->w[j];
+    for (size_t i = 0; i < model->count; i++)
+        run->last[l1->set[i]] = model->v[i];
+    run->has_last = 1;
+    return GY_OK;
+}
+
 static int l1_run(struct l1 *l1, struct gy_error *err)
 {
     struct gy_glm_run *const run = l1->nw.run;
@@ -651,7 +673,10 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
     }
     if (!moved)
         GY_TRY(l1_visit(l1, l1->w, err));
-    return run->why == GY_GLM_GAP ? GY_OK : l1_certify(l1, 1, err);
+    if (run->why == GY_GLM_GAP)
+        return GY_OK;
+    GY_TRY(l1_certify(l1, 1, err));
+    return l1_leave_last(l1, err);
 }
 
 /* Slopes of the logistic loss are at most a row's cost c. So a feature whose sum over all rows is
