@@ -440,6 +440,18 @@ expect 0 "$GYRE" glm train soft.svm s.model --softmax --l2 1 --bias 1 --bias-fre
 near "$(value objective)" "$(value bound)" 1e-6
 says "$out" '"why":"gap"'
 
+# ---- where no device can train a model, or serves with the solver that is named, auto is the CPU
+for options in '--l1 0.1' '--bias 1 --bias-free' '--solver newton'; do
+    # shellcheck disable=SC2086
+    expect 0 "$GYRE" glm train tiny.svm auto.model $options --device auto --json
+    near "$(value objective)" "$(value bound)" 1e-3
+done
+expect 0 env CUDA_VISIBLE_DEVICES= "$GYRE" glm train wild.svm auto.model --l2 0.0001 --gap 1e-6 --threads 1 --device auto --json
+says "$out" '"solver":"newton","why":"gap"'
+expect 0 "$GYRE" glm train soft.svm auto.model --softmax --device auto
+expect 2 "$GYRE" glm train soft.svm auto.model --softmax --device nonsense
+says "$err" "softmax is trained on the CPU; device is 'nonsense'"
+
 # ---- two processes, one model
 expect 0 "$GYRE" launch -n 2 --threads 1 -- "$GYRE" glm train g.blocks two.model --l2 5 --gap 1e-6 --json
 near "$(sed -n 's/.*"event":"end".*"objective":\([-0-9.e+]*\).*/\1/p' "$out")" "$objective" 2e-6

@@ -236,6 +236,33 @@ static const struct gy_glm_solver *solve_choose(const struct glm_train *t, struc
     return gy_glm_choose(t->c.solver, t->run.problem, &feed, &course->tried, err);
 }
 
+/* The solver to begin with. A device has one of its own: where another one is named, "auto" is the
+ * CPU. */
+static const struct gy_glm_solver *solve_first(struct glm_train *t, struct solve_course *course,
+                                               struct gy_error *err)
+{
+    const int fits = !t->c.solver || strcmp(t->c.solver, gy_glm_sdca()->name) == 0;
+    if (!fits && gy_glm_train_is_auto(t))
+        t->c.device = "cpu";
+    if (gy_glm_train_is_own(t))
+        return solve_choose(t, course, err);
+    if (fits)
+        return gy_glm_sdca();
+    (void)GY_FAIL(err, GY_E_UNSUPPORTED, "on a device there is one solver, %s; solver is '%.40s'", gy_glm_sdca()->name, t->c.solver);
+    return NULL;
+}
+
+/* With "auto" no device can train this, and none has begun: the CPU does, here and in what
+ * follows. */
+static int solve_leave_device(struct glm_train *t, struct solve_course *course, int *more,
+                              struct gy_error *err)
+{
+    t->c.device = "cpu";
+    course->solver = solve_first(t, course, err);
+    *more = course->solver != NULL;
+    return *more ? GY_OK : err->status;
+}
+
 /* 1: another solver begins. Not for a softmax or a device, nor where the caller named the
  * solver. */
 static int solve_is_other(const struct glm_train *t, struct solve_course *course)
@@ -305,6 +332,8 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
     t->run.stop.gap = course->gap;
     t->run.stop.seconds = solve_seconds_left(t, course);
     const int status = solve_with(t, course->solver, err);
+    if (status == GY_E_NODEVICE && gy_glm_train_is_auto(t))
+        return solve_leave_device(t, course, more, err);
     /* memory may be short on one rank alone: ranks then fail together */
     if (status == GY_E_NONFINITE || (status == GY_E_NOMEM && best->there && !t->run.job))
         return solve_without(t, course, best, status, more, err);
@@ -395,17 +424,10 @@ static int solve_check_softmax(const struct glm_train *t, struct gy_error *err)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax is for the logistic loss with l2");
     if (t->c.solver)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax has a solver of its own; solver is '%.40s'", t->c.solver);
+    if (!gy_glm_train_is_own(t) && !gy_glm_train_is_auto(t))
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax is trained on the CPU; device is '%.40s'",
+                       t->c.device);
     return GY_OK;
-}
-
-static const struct gy_glm_solver *solve_first(const struct glm_train *t, struct solve_course *course, struct gy_error *err)
-{
-    if (gy_glm_train_is_own(t))
-        return solve_choose(t, course, err);
-    if (!t->c.solver || strcmp(t->c.solver, gy_glm_sdca()->name) == 0)
-        return gy_glm_sdca();
-    (void)GY_FAIL(err, GY_E_UNSUPPORTED, "on a device there is one solver, %s; solver is '%.40s'", gy_glm_sdca()->name, t->c.solver);
-    return NULL;
 }
 
 GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err)

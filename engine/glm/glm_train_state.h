@@ -32,8 +32,13 @@ struct glm_train {
     int64_t kept;            /* clock of the last checkpoint */
 };
 
-/* 1: the CPU trains, by the solvers of solver.c; 0: a device does (solve/glm_device.c). */
+/* 1: the CPU trains, by the solvers of solver.c; 0: a device does (solve/glm_device.c). "auto" is a
+ * device until it shows that none can train the model; then c.device becomes "cpu". */
 static inline int gy_glm_train_is_own(const struct glm_train *t) { return !t->c.device || strcmp(t->c.device, "cpu") == 0; }
+static inline int gy_glm_train_is_auto(const struct glm_train *t)
+{
+    return t->c.device && strcmp(t->c.device, "auto") == 0;
+}
 
 /* glm_train_progress.c: what a solver calls; user is the training. */
 GY_INT int gy_glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err);

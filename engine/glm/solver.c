@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of solvers, and the choice among those that fit, by the time that each is expected to
- * take. glm_train_solve.c calls it; glm_device.c for the CPU. A new solver is a row of solver_list,
+ * take. glm_train_solve.c calls it. A new solver is a row of solver_list,
  * with a function for its time. */
 #include "engine/glm/glm.h"
 

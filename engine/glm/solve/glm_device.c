@@ -404,23 +404,15 @@ static int gld_on_device(struct gy_glm_run *run, const struct gy_glm_device *dev
 
 #endif
 
-static int gld_on_cpu(struct gy_glm_run *run, struct gy_error *err)
-{
-    const struct gy_glm_solver *const solver = gy_glm_choose("sdca", run->problem, run->feed, NULL, err);
-    return solver ? solver->solve(run, err) : GY_E_UNSUPPORTED;
-}
-
 GY_INT int gy_glm_solve_on(struct gy_glm_run *run, const struct gy_glm_device *device, struct gy_error *err)
 {
     const int wanted = strcmp(device->name, "auto") != 0;
     struct gy_error why = { 0 };
     int started = 0;
-    if (strcmp(device->name, "cpu") == 0)
-        return gld_on_cpu(run, err);
     const int status = gld_on_device(run, device, wanted ? device->name : "cuda", &started, &why);
     if (status != GY_OK && !started && !wanted) {
         gy_log_write(device->log, GY_LOG_INFO, "device auto: the CPU, because %s", why.text);
-        return gld_on_cpu(run, err);
+        return GY_FAIL(err, GY_E_NODEVICE, "device auto: %s", why.text);
     }
     if (status != GY_OK && err)
         *err = why;

@@ -7,8 +7,7 @@
 #include "engine/glm/glm.h"
 
 struct gy_glm_device {
-    /* "cuda", "cuda:1", "emu"; "auto": CUDA where it works, else the CPU's solver; "cpu" */
-    const char *name;
+    const char *name;          /* "cuda", "cuda:1", "emu"; "auto": CUDA where it works */
     size_t memory;             /* bytes of the device's that may be used; 0: all */
     /* variables of the environment (GYRE_EMU, GYRE_KERNEL_CACHE ...) may be read */
     int use_env;
@@ -17,9 +16,9 @@ struct gy_glm_device {
 };
 
 /* A solver's solve: stochastic dual coordinate ascent on the device, over this rank's rows. Each
- * rank of a host takes its own GPU. With "auto" each rank decides alone, so either all ranks or
- * none must have a GPU that works. Data that do not fit into its memory stream through it.
- * GY_E_UNSUPPORTED: l2 is 0, or the bias is free. Results are not bitwise repeatable. */
+ * rank of a host takes its own GPU. Data that do not fit into its memory stream through it.
+ * GY_E_UNSUPPORTED: l2 is 0, or the bias is free. With "auto" GY_E_NODEVICE, too: on all ranks no
+ * device can train this, and nothing was begun. Results are not bitwise repeatable. */
 GY_INT int gy_glm_solve_on(struct gy_glm_run *run, const struct gy_glm_device *device, struct gy_error *err);
 
 #endif
