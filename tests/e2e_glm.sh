@@ -62,6 +62,9 @@ mistake 'without an l2 penalty the optimum may lie nowhere' train read.svm --l2 
 mistake '--balanced is for classes' train read.svm --loss squared --balanced
 mistake '--class-weight is for classes' train read.svm --loss squared -w1 2
 mistake '--softmax is for classes' train read.svm --loss squared --softmax
+mistake '--folds tests on the rows of DATA' train read.svm --folds 2 --test read.svm
+mistake '--probability is for the lines of OUT' predict -b 1 read.svm read.model
+mistake '--scores is for the lines of OUT' predict --scores read.svm read.model
 mistake '--resume is for the checkpoints' train read.svm --resume
 mistake '--overwrite is for the checkpoints' train read.svm --overwrite
 cp read.model kept.model

@@ -183,6 +183,8 @@ static int glm_idle(const struct glm_values *v, const struct gyre_glm_config *c)
     if (c->loss == GYRE_GLM_SQUARED && (v->balanced || v->softmax || v->weights.count))
         return cli_fail(CLI_USAGE, "glm train: --%s is for classes; the squared loss has none",
                         of_classes);
+    if (v->folds && v->test && !(v->validation > 0))
+        return cli_fail(CLI_USAGE, "glm train: --folds tests on the rows of DATA; --test is for the model, and none is made");
     if ((v->resume || v->overwrite) && !v->out)
         return cli_fail(CLI_USAGE, "glm train: --%s is for the checkpoints of --out", of_out);
     return CLI_OK;

@@ -252,6 +252,9 @@ static int glm_predict_run(const void *values, char **args, int count)
     struct glm_predict p = { .v = values };
     struct gyre_glm *model;
     struct gyre_error error;
+    if (count < 3 && (p.v->probability || p.v->scores))
+        return cli_fail(CLI_USAGE, "glm predict: --%s is for the lines of OUT, and there is no OUT",
+                        p.v->scores ? "scores" : "probability");
     for (int i = 0; i < 2 && count > 2; i++)
         if (cli_spare(args[2], args[i]) != CLI_OK)
             return CLI_USAGE;
