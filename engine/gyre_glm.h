@@ -195,7 +195,7 @@ struct gyre_glm_predict_config {
 };
 GYRE_API void gyre_glm_predict_default(struct gyre_glm_predict_config *config);
 /* Scores rows in bounded memory and measures how good the scores are; metrics may be NULL. Features
- * that the model does not have count nothing. */
+ * that the model does not have count nothing, in a row's length neither. */
 GYRE_API int gyre_glm_predict(const struct gyre_glm *model, const struct gyre_glm_predict_config *config, struct gyre_glm_metrics *metrics,
                               struct gyre_error *error);
 

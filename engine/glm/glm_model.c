@@ -168,8 +168,8 @@ GY_INT void gy_glm_score(const struct gy_glm_scorer *s, const struct gy_rows *ro
 {
     for (int32_t i = from; i < from + count; i++) {
         const uint32_t begin = gy_rows_begin(rows, i), end = gy_rows_end(rows, i);
-        const double scale = glm_model_scale(s, rows, i, begin, end);
         const uint32_t known = glm_model_known(rows, begin, end, s->features);
+        const double scale = glm_model_scale(s, rows, i, begin, known);
         for (int m = 0; m < s->models; m++) {
             const float *w = s->w + m * s->width;
             const double bias = s->bias != 0 ? s->bias * (double)w[s->features] : 0;

@@ -31,8 +31,8 @@ GY_INT const char *gy_glm_worse(const char *a, const char *b); /* either may be 
  * in liblinear. Of a softmax: penalties and bias alone. */
 GY_INT struct gy_glm_problem gy_glm_model_problem(const struct gyre_glm *model, int k);
 static inline int gy_glm_model_is_whole(const struct gyre_glm *model) { return model->info.softmax && model->info.models > 1; }
-/* What scores rows: `models` vectors of weights. Ids from `features` on count nothing. normalize: a
- * row is scaled to length 1 where rows->scale does not do it. */
+/* What scores rows: `models` vectors of weights. Ids from `features` on count nothing, in a length
+ * neither. normalize: a row is scaled to length 1 where rows->scale does not do it. */
 struct gy_glm_scorer {
     const float *w;  /* [models][width] */
     int64_t width;

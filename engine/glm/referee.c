@@ -100,19 +100,6 @@ static double referee_off(const struct referee_sum *sum, double count) { return 
 
 /* ---- a row ---- */
 
-/* The factor of a row's entries: their common value, where there is one. Where rows are to have
- * length 1, also 1 / |x|, rounded to float as in training and prediction. */
-static double referee_scale(const struct referee *r, const struct gy_rows *rows, int32_t i)
-{
-    double sum = 0;
-    const double own = rows->value ? 1 : (double)rows->same;
-    if (!r->answer->normalize)
-        return own;
-    for (uint32_t k = gy_rows_begin(rows, i); k < gy_rows_end(rows, i); k++)
-        sum += rows->value ? (double)rows->value[k] * (double)rows->value[k] : own * own;
-    return sum > 0 ? own * (double)(float)(1 / sqrt(sum)) : own;
-}
-
 /* Ids rise: those that the model has come first. */
 static uint32_t referee_end(const struct referee *r, const struct gy_rows *rows, int32_t i)
 {
@@ -120,6 +107,19 @@ static uint32_t referee_end(const struct referee *r, const struct gy_rows *rows,
     while (end > gy_rows_begin(rows, i) && rows->id[end - 1] >= r->answer->features)
         end--;
     return end;
+}
+
+/* The factor of a row's entries: their common value, where there is one. Where rows are to have
+ * length 1, also 1 / |x| of what the model has, rounded to float as in training and prediction. */
+static double referee_scale(const struct referee *r, const struct gy_rows *rows, int32_t i)
+{
+    double sum = 0;
+    const double own = rows->value ? 1 : (double)rows->same;
+    if (!r->answer->normalize)
+        return own;
+    for (uint32_t k = gy_rows_begin(rows, i); k < referee_end(r, rows, i); k++)
+        sum += rows->value ? (double)rows->value[k] * (double)rows->value[k] : own * own;
+    return sum > 0 ? own * (double)(float)(1 / sqrt(sum)) : own;
 }
 
 static struct gy_near referee_score(const struct referee *r, const struct gy_rows *rows, int32_t i, double scale, const float *w)
