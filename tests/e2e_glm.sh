@@ -284,6 +284,8 @@ for penalty in '--l2 1' '--l1 1' '--l1 1 --l2 1' '--l2 1 --bias 1 --bias-free'; 
     expect 0 "$GYRE" glm train none.svm none.model --loss squared $penalty
     says "$out" '^objective: 0, bound 0, gap 0.00e+00, proved'
     expect 0 "$GYRE" glm verify none.model none.svm --gap 1e-6
+    expect 0 "$GYRE" glm inspect none.model
+    says "$out" ': at most 0 of it above the optimum$'
 done
 # bounds that are better than their gaps: those of the weights' slopes do not reach them
 printf '0 1:-1\n1 1:-2 2:-2 3:2\n0 1:1 2:1 3:-1\n' >kink.svm
@@ -343,6 +345,13 @@ expect 7 "$GYRE" glm verify label2.model tiny01.svm --gap 0.01
 says "$out" 'the gap that was asked for is not proved'
 sed 's/^label.*/label 1 0/' label2.model >label1.model
 expect 7 "$GYRE" glm verify label1.model tiny01.svm --gap 0.01
+# with a bias of 0 liblinear's file has its weight; a loss that is not here is not judged as another
+printf 'solver_type L2R_LR\nnr_class 2\nlabel 1 0\nnr_feature 3\nbias 0\nw\n0.5\n0.1\n-0.2\n7\n' >zero.model
+expect 0 "$GYRE" glm verify zero.model tiny01.svm
+printf 'solver_type L2R_L1LOSS_SVR_DUAL\nnr_class 2\nnr_feature 3\nbias -1\nw\n0.5\n0.1\n-0.2\n' >svr.model
+expect 2 "$GYRE" glm verify svr.model tiny01.svm
+says "$err" 'L2R_L1LOSS_SVR_DUAL'
+expect 0 "$GYRE" glm predict tiny01.svm svr.model
 
 # ---- many features: coordinate ascent takes them in its own order, except in a run that keeps
 # checkpoints. The model does not show it.

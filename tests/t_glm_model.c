@@ -91,6 +91,13 @@ static void test_liblinear_text(void)
             T_CHECK(m->label[k] == (float)(k + 1) && m->w[2 * k] == (float)(k + 1) && m->w[2 * k + 1] == (float)(10 * (k + 1)));
     gyre_glm_close(m);
     m = NULL;
+    /* a bias of 0 has a weight there */
+    write_text(path, "solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias 0\nw\n0.5\n-2\n7\n");
+    T_CHECK_MSG(gyre_glm_load(&m, path, &error) == GYRE_OK, "%s", error.text);
+    if (m)
+        T_CHECK(m->width == 2 && m->info.bias == 0 && m->w[0] == 0.5f && m->w[1] == -2);
+    gyre_glm_close(m);
+    m = NULL;
     write_text(path, "solver_type L2R_L2LOSS_SVR\nnr_class 2\nnr_feature 1\nbias -1\nw\n1.5\n");
     T_CHECK_MSG(gyre_glm_load(&m, path, &error) == GYRE_OK, "%s", error.text);
     if (m)

@@ -108,7 +108,8 @@ const struct cli_command cmd_glm_verify = {
     .details =
         "DATA are the rows that MODEL was trained on. Its objective is computed once more, every rounding counted, and a lower bound of the\n"
         "optimum from the slopes at its weights; where that proves less than the file says, the problem is solved again for a better one.\n"
-        "Models of liblinear say nothing of themselves; --l2 is then 1/C. Exit code 7: something that the file says does not hold.\n\n"
+        "Models of liblinear say nothing of themselves; --l2, or --l1, is then 1/C, of its L2R_L2LOSS_SVR types 1/(2C).\n"
+        "Exit code 7: something that the file says does not hold.\n\n"
         "Examples:\n"
         "  gyre glm verify a9a.model a9a\n"
         "  gyre glm verify liblinear.model a9a --l2 0.5 --gap 1e-3\n",

@@ -40,6 +40,8 @@ static int glm_verify_check(const struct glm_verify *v, struct gy_error *err)
         return GY_FAIL(err, GY_E_ARG, "verify config: threads is %d; it must be in 0 .. 4096", v->c.threads);
     if (gy_glm_model_is_whole(v->model) && v->info.loss != GYRE_GLM_LOGISTIC)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "the model is of the loss of Crammer and Singer, which is not known here");
+    if (v->model->is_other)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "the loss of L2R_L1LOSS_SVR_DUAL is not known here");
     if (v->info.classes == 1)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "the model has one class");
     return GY_OK;

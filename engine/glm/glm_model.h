@@ -16,6 +16,7 @@ struct gyre_glm {
     float *w;                    /* [info.models][width] */
     int64_t width;               /* info.features + (info.bias != 0) */
     struct gyre_glm_part *part;  /* [info.models] */
+    int is_other;                /* 1: info.loss stands for a loss of liblinear that is not here */
 };
 
 /* All weights 0. info->models follows from classes; class_weight NULL: all are 1. */

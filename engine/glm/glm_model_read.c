@@ -22,6 +22,8 @@ struct glm_read {
     float *label;          /* [GLM_READ_CLASSES] as the file has them */
     int labels, classes, seen; /* seen: bits of what stood before the weights */
     int columns;           /* weights a line */
+    int has_zero;          /* bias is 0: the last line of weights is of a feature that is 0 */
+    int is_other;          /* the loss is none of Gyre's */
     struct gyre_glm *model;
     struct gy_error *err;
 };
@@ -102,6 +104,7 @@ static int glm_read_solver(struct glm_read *r)
         if (strcmp(rows[i].name, r->word) == 0) {
             r->info.loss = rows[i].loss;
             r->info.softmax = rows[i].softmax;
+            r->is_other = strcmp(r->word, "L2R_L1LOSS_SVR_DUAL") == 0;
             r->info.l1 = rows[i].l1;
             r->info.l2 = !rows[i].l1;
             return GY_OK;
@@ -140,6 +143,7 @@ static int glm_read_head_line(struct glm_read *r, int *bit)
         return glm_read_labels(r);
     if (*bit == GLM_READ_BIAS) {
         GY_TRY(glm_read_number(r, -1e30, 1e30, &r->info.bias));
+        r->has_zero = r->info.bias == 0;
         r->info.bias = r->info.bias > 0 ? r->info.bias : 0;
         return GY_OK;
     }
@@ -194,7 +198,8 @@ static int glm_read_take(struct glm_read *r, const struct gy_alloc *alloc)
     info.label = sorted;
     /* A weight takes at least two bytes of text, so a header cannot ask for more memory than the
      * file is worth. */
-    const int64_t left = (int64_t)(r->end - r->at), need = 2 * ((int64_t)info.features + (info.bias != 0)) * r->columns;
+    const int64_t left = (int64_t)(r->end - r->at), lines = (int64_t)info.features + (info.bias != 0 || r->has_zero);
+    const int64_t need = 2 * lines * r->columns;
     int status = GY_OK;
     if (glm_read_is_double(sorted, r->labels))
         status = glm_read_fail(r, "a label stands twice");
@@ -203,31 +208,43 @@ static int glm_read_take(struct glm_read *r, const struct gy_alloc *alloc)
                          info.features);
     else
         status = gy_glm_model_take(&r->model, &info, alloc, r->err);
+    if (status == GY_OK)
+        r->model->is_other = r->is_other;
     gy_alloc_free(alloc, sorted, GLM_READ_CLASSES * sizeof *sorted);
     return status;
 }
 
-static int glm_read_weights(struct glm_read *r)
+/* A line of weights, of feature j; what a feature that is 0 has is dropped. */
+static int glm_read_line_of(struct glm_read *r, int64_t j)
 {
     struct gyre_glm *m = r->model;
     double value;
-    for (int64_t j = 0; j < m->width; j++) {
+    for (int c = 0; c < r->columns; c++) {
+        if (c && !glm_read_word(r))
+            return glm_read_fail(r, "a weight is missing at the end of the line");
+        if (gy_text_real(r->word, -GLM_READ_FLOAT, GLM_READ_FLOAT, &value) != 0)
+            return glm_read_fail(r, "a weight is not a finite number");
+        const int32_t at = m->info.classes ? gy_glm_model_class(m, r->label[c]) : 1;
+        if (j == m->width)
+            continue;
+        if (m->info.models > 1)
+            m->w[at * m->width + j] = (float)(value + 0.0); /* -0 becomes 0 */
+        else
+            m->w[j] += (float)(at == 1 ? value : -value);
+    }
+    if (glm_read_word(r))
+        return glm_read_fail(r, "more weights on a line than there are models");
+    return GY_OK;
+}
+
+static int glm_read_weights(struct glm_read *r)
+{
+    const int64_t lines = r->model->width + r->has_zero;
+    for (int64_t j = 0; j < lines; j++) {
         if (!glm_read_line(r))
             return GY_FAIL(r->err, GY_E_TRUNCATED, "%.300s:%" PRId64 ": the file ends after %" PRId64 " of %" PRId64 " lines of weights", r->path, r->line, j,
-                           m->width);
-        for (int c = 0; c < r->columns; c++) {
-            if (c && !glm_read_word(r))
-                return glm_read_fail(r, "a weight is missing at the end of the line");
-            if (gy_text_real(r->word, -GLM_READ_FLOAT, GLM_READ_FLOAT, &value) != 0)
-                return glm_read_fail(r, "a weight is not a finite number");
-            const int32_t at = m->info.classes ? gy_glm_model_class(m, r->label[c]) : 1;
-            if (m->info.models > 1)
-                m->w[at * m->width + j] = (float)(value + 0.0); /* -0 becomes 0 */
-            else
-                m->w[j] += (float)(at == 1 ? value : -value);
-        }
-        if (glm_read_word(r))
-            return glm_read_fail(r, "more weights on a line than there are models");
+                           lines);
+        GY_TRY(glm_read_line_of(r, j));
     }
     return GY_OK;
 }

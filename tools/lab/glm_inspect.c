@@ -118,7 +118,7 @@ static void inspect_model_text(const char *path, const struct gyre_glm *m, struc
         gy_sink_printf(out, "weights    %" PRId64 " are not 0\n", inspect_filled(m, k));
         if (isfinite(p->objective))
             gy_sink_printf(out, "objective  %.9g, bound %.9g: at most %.2g of it above the optimum\n", p->objective, p->bound,
-                           (p->objective - p->bound) / p->objective);
+                           gy_glm_relative_gap(p->objective, p->bound));
     }
 }
 
