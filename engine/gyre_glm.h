@@ -108,8 +108,8 @@ struct gyre_glm_config {
     double seconds;            /* most of them for a model; 0: no limit */
     /* of a GPU's memory, at most; rows that need more stream through it; 0: all */
     size_t device_bytes;
-    /* rows that need more are streamed from their block file; 0: 6/10 of the machine's or control
-     * group's */
+    /* rows of this rank that need more are streamed from their block file; 0: 6/10 of the machine's
+     * or control group's, shared by the ranks of a host */
     size_t memory_bytes;
     uint64_t seed;             /* 1 */
     /* cross-validation: trains so often, without a part of the rows, and makes no model; 0 */

@@ -3,6 +3,7 @@
  * number of ranks. A checkpoint of another run is refused with what differs. */
 #include "engine/glm/glm_checkpoint.h"
 #include "engine/glm/glm_stream.h"
+#include "engine/glm/glm_train_state.h"
 #include "tests/data_files.h"
 #include "tests/glm_ranks.h"
 
@@ -200,6 +201,23 @@ static void test_ranks_refused(void)
     T_CHECK(gr_run(c.ranks, kt_write_refused, &c));
 }
 
+/* ---- memory ---- */
+
+/* Ranks of a host share its memory; what the caller says is a rank's own. */
+static void test_memory(void)
+{
+    struct gyre_job job = { .ranks = 8, .local = 1, .locals = 4 };
+    struct gyre_glm_config c;
+    gyre_glm_config_default(&c);
+    const double alone = (double)gy_glm_train_memory(&c);
+    c.job = &job;
+    const double shared = (double)gy_glm_train_memory(&c);
+    T_CHECK_MSG(alone > 0 && fabs(4 * shared - alone) <= 0.01 * alone, "alone %g, of four %g", alone,
+                shared);
+    c.memory_bytes = 12345;
+    T_CHECK(gy_glm_train_memory(&c) == 12345);
+}
+
 int main(void)
 {
     df_open();
@@ -208,5 +226,6 @@ int main(void)
     test_ranks();
     test_ranks_refused();
     df_remove(df_root);
+    test_memory();
     T_END("t_glm_keep");
 }

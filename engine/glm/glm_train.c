@@ -146,13 +146,14 @@ static float glm_train_factor(const struct glm_train *t, int32_t class)
 
 /* ---- all models ---- */
 
-static size_t glm_train_memory(const struct glm_train *t)
+GY_INT size_t gy_glm_train_memory(const struct gyre_glm_config *c)
 {
     struct gy_memory machine;
-    if (t->c.memory_bytes)
-        return t->c.memory_bytes;
+    if (c->memory_bytes)
+        return c->memory_bytes;
     gy_memory_look(&machine, "");
-    return machine.total < UINT64_MAX ? (size_t)((double)machine.total * 0.6) : 0;
+    const int locals = c->job && c->job->locals > 1 ? c->job->locals : 1;
+    return machine.total < UINT64_MAX ? (size_t)((double)machine.total * 0.6 / locals) : 0;
 }
 
 /* Features that the machine has memory for; 0: any number, also where the caller gives the
@@ -226,7 +227,7 @@ static int glm_train_open_feed(struct glm_train *t, struct gy_error *err)
 {
     t->apart = glm_train_is_small(t);
     const int rank = t->apart ? 0 : gyre_job_rank(t->c.job), ranks = t->apart ? 1 : gyre_job_ranks(t->c.job);
-    const size_t limit = glm_train_memory(t);
+    const size_t limit = gy_glm_train_memory(&t->c);
     t->streamed = t->c.trace || glm_train_bytes(t) > (double)limit;
     if (t->streamed)
         GY_TRY(gy_glm_feed_stream(&t->feed, t->source->blocks, rank, ranks, t->c.normalize, limit, &t->alloc, err));

@@ -40,6 +40,9 @@ static inline int gy_glm_train_is_auto(const struct glm_train *t)
     return t->c.device && strcmp(t->c.device, "auto") == 0;
 }
 
+/* glm_train.c: bytes that the rows of this rank may take; ranks of a host share its memory. */
+GY_INT size_t gy_glm_train_memory(const struct gyre_glm_config *config);
+
 /* glm_train_progress.c: what a solver calls; user is the training. */
 GY_INT int gy_glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err);
 GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p);
