@@ -54,7 +54,7 @@
  * GY_OP_BN_BWD DY X MEAN RSTD GAMMA SUMS [Y | SCALE SHIFT [RES]] -> DX [DRES]: dx = gamma * rstd *
  *     (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'. N excludes absent samples, which have
  *     dx = 0, and dy = 0 in SUMS. The mask is that of BN_SUMS. Neither op takes SCALE and SHIFT
- *     with sigmoid and tanh.
+ *     with a curve (op_table.h).
  * GY_OP_ACT_BWD DY Y -> DX; GY_OP_POOL_MAX_BWD DY ARG -> DX; GY_OP_POOL_AVG_BWD DY -> DX
  * GY_OP_LRN_BWD        DY X -> DX; GY_OP_SHORTCUT_BWD DY -> DX
  * GY_OP_ADD_BWD DY [Y] -> DX [DRES]: dx = dres = dy masked by act, from Y; either may be absent
@@ -90,6 +90,9 @@
  * GY_OP_GLM_BUILD X M -> W: adds each row's share of W. GY_OP_GLM_SCORES X W -> Y: x . w
  * GY_OP_GLM_SUMS X [Y M] -> SUMS (f64): adds the losses at Y, and the conjugates of M
  * GY_OP_GLM_SQUARES X W -> SUMS (f64): adds the weights' squares and their absolute values */
+
+/* ORDER: forward ops stand before GY_OP_SOFTMAX_CE_BWD, gradients from there to GY_OP_NORMS, update
+ * rules between GY_OP_NORMS and GY_OP_LAMB. widen.c and tests/op_cases.h compare codes. */
 enum gy_opcode {
     GY_OP_INPUT, GY_OP_CONV, GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_FOLD, GY_OP_BN_APPLY, GY_OP_ACT, GY_OP_POOL_MAX,
     GY_OP_POOL_AVG, GY_OP_LRN, GY_OP_DROPOUT, GY_OP_ADD, GY_OP_CONCAT, GY_OP_SHORTCUT, GY_OP_SOFTMAX_CE, GY_OP_MSE,

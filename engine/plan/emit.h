@@ -7,8 +7,8 @@
  *     conv|linear + bn [+ add] [+ act]  training: conv writes statistics, one pass does the rest;
  *                                       it may make the output of a norm that it adds, too
  *                                       evaluation: all of it in the conv's epilogue
- *     flatten; dropout in evaluation    no op
- *     conv|linear|add + relu + maxpool  training: relu, a clamp, behind the pool: fewer values */
+ *     flatten; dropout                  no op: a flatten, dropout of rate 0, any in evaluation
+ *     conv|linear|add + clamp + maxpool training: relu or relu6 behind the pool: fewer values */
 #ifndef GY_EMIT_H
 #define GY_EMIT_H
 #include "engine/plan/program.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* optim.c: what depends on the step alone (learning rate: step.c), and first weights (open.c). */
+/* optim.c: learning rates by step, for step.c, and first weights, for open.c. The update rules are
+ * ops: kernels/cpu/update.c, kernels/cpu/ref/ref_optim.c. */
 #include "engine/run/engine.h"
 #include "engine/base/rng.h"
 
