@@ -197,7 +197,7 @@ int cli_out_open(struct cli_out *out, const char *path)
     return out->file ? CLI_OK : out_fail(out, errno);
 }
 
-/* A pipe would wait for its reader, and lose him. */
+/* A pipe is not opened: it would wait for its reader, and lose it. */
 int cli_can_write(const char *path)
 {
     struct stat info;

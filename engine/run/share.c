@@ -4,7 +4,8 @@
 #include "engine/run/parallel.h"
 #include "engine/run/split_ranks.h"
 
-/* Sums the means, then squared deviations from the common mean: so nothing is cancelled. */
+/* STATS become those of all ranks' samples. The means are summed first, then squared deviations
+ * from the common mean: so nothing is cancelled. */
 static int share_stats(struct gyre_net *net, const struct gy_op *op)
 {
     const int64_t channels = op->geom.c;
@@ -21,6 +22,7 @@ static int share_stats(struct gyre_net *net, const struct gy_op *op)
     return gy_parallel_sum(net, op->name, square, channels);
 }
 
+/* SUMS become their mean over ranks. */
 static int share_sums(struct gyre_net *net, const struct gy_op *op)
 {
     const int64_t count = net->plan.tensors[op->tensor[GY_SUMS]].count;
@@ -32,6 +34,7 @@ static int share_sums(struct gyre_net *net, const struct gy_op *op)
     return GY_OK;
 }
 
+/* A tensor to another stage of a pipeline, or from one. */
 static int share_message(struct gyre_net *net, const struct gy_op *op)
 {
     return net->pipe->run(net, op);
@@ -39,10 +42,10 @@ static int share_message(struct gyre_net *net, const struct gy_op *op)
 
 GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op)
 {
-    static int (*const run[])(struct gyre_net *, const struct gy_op *) = { share_stats, share_sums,
-                                                                           share_message,
-                                                                           share_message, gy_split_run,
-                                                                           gy_split_run };
+    /* ORDER: enum gy_opcode, from GY_OP_SHARE_STATS on */
+    static int (*const run[])(struct gyre_net *, const struct gy_op *) = {
+        share_stats, share_sums, share_message, share_message, gy_split_run, gy_split_run
+    };
     return run[op->code - GY_OP_SHARE_STATS](net, op);
 }
 

@@ -6,6 +6,8 @@
 #define GY_NET_BUILDERS_H
 #include "net/schedule/schedule.h"
 
+/* The head of a builder, which its definition repeats. It writes the schedule of a shape for a goal
+ * (enum gy_net_goal) into out, unproved. Errors and ownership are those of gy_net_build. */
 #define GY_NET_BUILDER(name)                                                                                           \
     GY_INT int name(struct gy_net_schedule *out, const struct gy_net_shape *shape, int goal, const struct gy_alloc *alloc, \
                     struct gy_error *err)
