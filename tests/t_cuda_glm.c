@@ -383,7 +383,7 @@ static void cg_refuse(const struct cg_data *d, int which, int status, const char
     m.problem.l2 = which == 0 ? 0 : 3;
     m.problem.bias_free = which == 1;
     m.device.memory = which == 2 ? 10000 : which == 3 ? 16000 : 0;
-    m.device.name = which == 4 ? "abacus" : cg_device;
+    m.device.name = which == 4 ? "abacus" : which == 5 ? "sm_90" : cg_device;
     const int got = gy_glm_solve_on(&m.run, &m.device, &m.err);
     T_CHECK_MSG(got == status && strstr(m.err.text, says), "%d: %d, %s", which, got, m.err.text);
     cg_model_free(&m);
@@ -392,17 +392,22 @@ static void cg_refuse(const struct cg_data *d, int which, int status, const char
 static void cg_refusals(void)
 {
     static const struct { int status; const char *says; } cases[] = { { GY_E_UNSUPPORTED, "an l2 above 0" }, { GY_E_UNSUPPORTED, "a bias that is penalised" },
-        { GY_E_NOMEM, "10000 bytes is too little" }, { GY_E_NOMEM, "has 300 entries and does not fit" }, { GY_E_NODEVICE, "'abacus' is not known" } };
+        { GY_E_NOMEM, "10000 bytes is too little" }, { GY_E_NOMEM, "has 300 entries and does not fit" }, { GY_E_NODEVICE, "'abacus' is not known" },
+        { GY_E_NODEVICE, "'sm_90' is an architecture, not a device" } };
     struct cg_data d = cg_make(CG_VALUES | CG_LONG, 30, 12, 600, GY_GLM_LOGISTIC, 6);
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_op op = { .code = GY_OP_GLM_STEP, .geom = { .n = 8, .k = 8 } };
     struct gy_error err = { 0 };
-    void *cpu = NULL;
+    void *cpu = NULL, *nothing = NULL;
     for (size_t i = 0; i < GY_COUNT(cases); i++)
         cg_refuse(&d, (int)i, cases[i].status, cases[i].says);
     if (T_CHECK(gy_cpu_backend()->open(&cpu, &(struct gy_backend_config){ .alloc = &alloc, .threads = 1 }, &err) == GY_OK)) {
         T_CHECK(gy_cpu_backend()->prepare(cpu, &op, NULL, &err) == GY_E_UNSUPPORTED && strstr(err.text, "linear models"));
         gy_cpu_backend()->close(cpu);
+    }
+    if (T_CHECK(gy_cuda_backend()->open(&nothing, &(struct gy_backend_config){ .alloc = &alloc, .threads = 1, .arch = 90 }, &err) == GY_OK)) {
+        T_CHECK(gy_cuda_backend()->sync(nothing) == GY_E_NODEVICE);
+        gy_cuda_backend()->close(nothing);
     }
     cg_free(&d);
 }

@@ -17,6 +17,8 @@ GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, cons
 
 GY_INT int gy_cuda_here(struct gy_cuda_backend *cuda)
 {
+    if (cuda->offline) /* no library is open */
+        return GY_E_NODEVICE;
     return gy_cuda_check(cuda, cuda->lib.api.rt_set_device(cuda->ordinal), "choosing the device");
 }
 

@@ -66,7 +66,7 @@ struct gy_cuda_backend {
 
 /* Logs what failed and where, remembers and returns GY_E_DEVICE. error 0: GY_OK. */
 GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, const char *what);
-/* Makes the device current for this thread. */
+/* Makes the device current for this thread. GY_E_NODEVICE offline. */
 GY_INT int gy_cuda_here(struct gy_cuda_backend *cuda);
 /* Makes the device current for this thread and sends u to the device if it changed. */
 GY_INT int gy_cuda_send_uniform(struct gy_cuda_backend *cuda, const struct gy_uniform *u);

@@ -278,9 +278,12 @@ static int gld_train(struct gy_gld *d)
 
 /* ---- opening ---- */
 
-static int gld_fits(const struct gy_glm_run *run, struct gy_error *err)
+static int gld_fits(const struct gy_glm_run *run, const char *name, struct gy_error *err)
 {
     const struct gy_glm_problem *p = run->problem;
+    struct gy_device device;
+    if (gy_device_parse(name, &device) == 0 && device.kind == GY_DEVICE_ARCH)
+        return GY_FAIL(err, GY_E_NODEVICE, "device '%s' is an architecture, not a device: nothing can run on it", name);
     if (!(p->l2 > 0) || (p->bias != 0 && p->bias_free))
         return GY_FAIL(err, GY_E_UNSUPPORTED, "a device trains with an l2 above 0, and with a bias that is penalised like every weight");
     if (run->feed->rows < 1)
@@ -376,7 +379,7 @@ static int gld_on_device(struct gy_glm_run *run, const struct gy_glm_device *dev
     d.log = (struct gy_log){ gld_say, &d, device->log ? device->log->level : GY_LOG_ERROR };
     struct gy_backend_config config = { .alloc = run->alloc, .log = &d.log, .kernel_cache = device->kernel_cache };
     const int own = run->job && run->job->locals > 1 ? run->job->local : 0;
-    int status = gld_fits(run, err);
+    int status = gld_fits(run, name, err);
     if (status == GY_OK)
         status = gy_device_open_backend(name, &config, device->use_env, own, &d.b, &d.self, err);
     const int opened = status == GY_OK;
