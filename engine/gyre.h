@@ -296,7 +296,8 @@ GYRE_API int gyre_export(struct gyre_net *net, const char *path);
 GYRE_API int gyre_import(struct gyre_net *net, const char *path, int partial, int *skipped);
 /* A checkpoint's net text, into room bytes with NUL; *bytes (may be NULL) is its length. */
 GYRE_API int gyre_read_net(const char *path, char *text, size_t room, size_t *bytes, struct gyre_error *error);
-/* A checkpoint's config->input, mean and std. GYRE_E_ARG: the file does not say. */
+/* A checkpoint's config->input, mean and std; config has its defaults. GYRE_E_ARG: the file does
+ * not say. */
 GYRE_API int gyre_read_input(const char *path, struct gyre_config *config, struct gyre_error *error);
 /* A value of a checkpoint's notes (gyre_note): "epoch", "classes", ... GYRE_E_ARG: none. */
 GYRE_API int gyre_read_note(const char *path, const char *key, char *text, size_t room, struct gyre_error *error);

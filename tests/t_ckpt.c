@@ -2,6 +2,7 @@
 /* t_ckpt.c: which net a checkpoint fits. Nets differ in one word of their text, though all names
  * and shapes of tensors are the same. Inputs are normalised in another way, files are of older
  * versions, imported weights have no place in the net. */
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "engine/gyre.h"
@@ -138,6 +139,31 @@ static void ckpt_check_told(const struct gyre_config *config)
                 (double)config->std[1]);
 }
 
+/* The config of an older program is shorter: no byte behind its size is read or written. */
+static void ckpt_check_short(void)
+{
+    const size_t bytes = offsetof(struct gyre_config, loss_scale) / 8 * 8, page = (size_t)sysconf(_SC_PAGESIZE);
+    const struct gyre_config fresh = ckpt_config(ckpt_net);
+    FILE *const file = tmpfile(); /* two pages; the second one cannot be touched */
+    unsigned char *const pages = file && ftruncate(fileno(file), 2 * (off_t)page) == 0
+                                     ? mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
+    struct gyre_error error = { 0 };
+    if (!T_CHECK(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0))
+        return;
+    struct gyre_config *const told = (void *)(pages + page - bytes);
+    const size_t sizes[] = { bytes, offsetof(struct gyre_config, threads) - 1, 0, sizeof fresh + 1 };
+    for (size_t i = 0; i < GY_COUNT(sizes); i++) {
+        memcpy(told, &fresh, bytes);
+        told->size = sizes[i];
+        const int status = gyre_read_input(ckpt_path, told, &error);
+        T_CHECK_MSG(i == 0 ? status == GYRE_OK && told->input == GYRE_INPUT_U8
+                           : status == GYRE_E_ARG && strstr(error.text, "config.size is") && told->input == GYRE_INPUT_F32,
+                    "size %zu: %d %s", sizes[i], status, error.text);
+    }
+    munmap(pages, 2 * page);
+    fclose(file);
+}
+
 static void ckpt_test_inputs(void)
 {
     char text[512];
@@ -158,6 +184,7 @@ static void ckpt_test_inputs(void)
     struct gyre_config config = ckpt_config("input 4x4x2\nlinear 3\nsoftmax\n");
     ckpt_set_input(&config, 2);
     ckpt_write(&config);
+    ckpt_check_short();
     config.mean[3] = 9; /* no channel has it */
     T_CHECK_MSG(ckpt_read(&config, text) == GYRE_OK, "%s", text);
     config.mean[1] = 0.25f;

@@ -123,21 +123,20 @@ static int fits_numbers(const char **at, const char *end, float values[4])
     return -1;
 }
 
+/* Sets three fields of config: the caller's struct may end behind them. */
 static int fits_read_input(const char *text, struct gyre_config *config)
 {
     char word[40];
-    struct gyre_config got = *config;
-    for (int c = 0; c < 4; c++) {
-        got.mean[c] = 0;
-        got.std[c] = 1;
-    }
+    float mean[4] = { 0, 0, 0, 0 }, std[4] = { 1, 1, 1, 1 };
     if (gy_text_word(&text, word, sizeof word) != 0 || (strcmp(word, "u8") != 0 && strcmp(word, "f32") != 0))
         return -1;
-    got.input = word[0] == 'u' ? GYRE_INPUT_U8 : GYRE_INPUT_F32;
-    if (gy_text_word(&text, word, sizeof word) != 0 || strcmp(word, "mean") != 0 || fits_numbers(&text, "std", got.mean) != 0 ||
-        fits_numbers(&text, "", got.std) != 0)
+    const int input = word[0] == 'u' ? GYRE_INPUT_U8 : GYRE_INPUT_F32;
+    if (gy_text_word(&text, word, sizeof word) != 0 || strcmp(word, "mean") != 0 || fits_numbers(&text, "std", mean) != 0 ||
+        fits_numbers(&text, "", std) != 0)
         return -1;
-    *config = got;
+    config->input = input;
+    memcpy(config->mean, mean, sizeof mean);
+    memcpy(config->std, std, sizeof std);
     return 0;
 }
 
@@ -145,6 +144,8 @@ static int fits_read_file(const char *path, struct gyre_config *config, struct g
 {
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_st_file *file;
+    if (config->size < offsetof(struct gyre_config, threads) || config->size > sizeof *config)
+        return GY_FAIL(err, GY_E_ARG, "config.size is %zu; gyre_config_default sets it to %zu", config->size, sizeof *config);
     GY_TRY(gy_st_open(&file, &alloc, path, err));
     const char *text = gy_st_meta(file, FITS_INPUT);
     int status = GY_OK;
