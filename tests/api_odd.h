@@ -200,6 +200,15 @@ static int an_stages_one(void)
     return an_by_error(gyre_print_stages(&an.config, 0, &an.sink, &an.error));
 }
 
+/* A block as a net takes it, with room for all that it is refused to. */
+static void an_set_block(struct gyre_memory *memory)
+{
+    static unsigned char room[1 << 24];
+    memory->block = room + (64 - (uintptr_t)room % 64) % 64;
+    memory->block_bytes = sizeof room - 64;
+}
+static int an_only_for_nets(int status) { return strstr(an.error.text, "memory.block is for nets alone") ? status : GYRE_OK; }
+
 static int an_odd_data(void)
 {
     struct gyre_data *data;
@@ -207,6 +216,7 @@ static int an_odd_data(void)
 }
 static int an_no_path(void) { an.data_config.path = NULL; return an_odd_data(); }
 static int an_data_size(void) { an.data_config.size = 1; return an_odd_data(); }
+static int an_data_block(void) { an_set_block(&an.data_config.memory); return an_only_for_nets(an_odd_data()); }
 static int an_hold_less(void) { an.data_config.hold_out = -1; return an_odd_data(); }
 static int an_hold_nan(void) { an.data_config.hold_out = (double)NAN; return an_odd_data(); }
 static int an_bad_less(void) { an.data_config.max_bad = INT64_MIN; return an_odd_data(); }
@@ -220,6 +230,7 @@ static int an_odd_loader(void)
     return an_by_error(gyre_open_loader(&loader, an.data, &an_loader_config, &an.error));
 }
 static int an_loader_batch(void) { an_set_loader(); an_loader_config.batch = -1; return an_odd_loader(); }
+static int an_loader_block(void) { an_set_loader(); an_set_block(&an_loader_config.memory); return an_only_for_nets(an_odd_loader()); }
 static int an_loader_batch_vast(void) { an_set_loader(); an_loader_config.batch = INT32_MAX; return an_odd_loader(); }
 static int an_loader_h(void) { an_set_loader(); an_loader_config.h = -4; return an_odd_loader(); }
 static int an_loader_vast(void) { an_set_loader(); an_loader_config.h = an_loader_config.w = INT32_MAX; return an_odd_loader(); }
@@ -360,6 +371,7 @@ static void an_set_glm(void)
 }
 static int an_glm_none(void) { an_set_glm(); an_glm_config.train = NULL; return an_odd_glm(); }
 static int an_glm_loss(void) { an_set_glm(); an_glm_config.loss = 99; return an_odd_glm(); }
+static int an_glm_block(void) { an_set_glm(); an_set_block(&an_glm_config.memory); return an_only_for_nets(an_odd_glm()); }
 static int an_glm_l2(void) { an_set_glm(); an_glm_config.l2 = (double)NAN; return an_odd_glm(); }
 static int an_glm_weights(void) { an_set_glm(); an_glm_config.weights = 2; return an_odd_glm(); }
 static int an_glm_threads(void) { an_set_glm(); an_glm_config.threads = -1; return an_odd_glm(); }
@@ -433,7 +445,7 @@ static const struct an_odd {
     { "kernels_form", an_kernels_form }, { "kernels_less", an_kernels_less },
     { "kernels_op", an_kernels_op }, { "kernels_bucket", an_kernels_bucket },
     { "stages_less", an_stages_less }, { "stages_one", an_stages_one },
-    { "data_size", an_data_size },
+    { "data_size", an_data_size }, { "data_block", an_data_block }, { "loader_block", an_loader_block }, { "glm_block", an_glm_block },
     { "hold_less", an_hold_less },
     { "hold_nan", an_hold_nan }, { "bad_less", an_bad_less }, { "class_less", an_class_less }, { "class_vast", an_class_vast },
     { "sample_less", an_sample_less }, { "loader_batch", an_loader_batch }, { "loader_batch_vast", an_loader_batch_vast },

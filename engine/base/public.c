@@ -80,12 +80,18 @@ static void *public_block_fn(void *user, void *ptr, size_t old_bytes, size_t new
     return p;
 }
 
+GY_INT int gy_config_hook(const struct gyre_memory *memory, const char *name, struct gy_alloc *alloc, struct gy_error *err)
+{
+    if (memory->block)
+        return GY_FAIL(err, GY_E_ARG, "%s: memory.block is for nets alone; give a hook", name);
+    *alloc = memory->hook ? (struct gy_alloc){ memory->hook, memory->user } : gy_alloc_default();
+    return GY_OK;
+}
+
 GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err)
 {
-    if (!memory->block) {
-        *alloc = memory->hook ? (struct gy_alloc){ memory->hook, memory->user } : gy_alloc_default();
-        return GY_OK;
-    }
+    if (!memory->block)
+        return gy_config_hook(memory, "config", alloc, err);
     if ((uintptr_t)memory->block % GY_CACHE_LINE || memory->block_bytes < GY_CACHE_LINE)
         return GY_FAIL(err, GY_E_ARG, "memory.block of %zu bytes at %p: it must be aligned to %d and not empty",
                        memory->block_bytes, memory->block, GY_CACHE_LINE);

@@ -18,8 +18,10 @@ GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *er
 GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err);
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
 GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink); /* NULL: one that drops all */
-/* Sets alloc to the allocator that a caller asked for: a block, a hook, or malloc. GY_E_ARG where
- * the block is empty or not aligned. */
+/* Sets alloc to the allocator that a caller asked for: a hook, or malloc. GY_E_ARG where there is a
+ * block; name: of the configuration. */
+GY_INT int gy_config_hook(const struct gyre_memory *memory, const char *name, struct gy_alloc *alloc, struct gy_error *err);
+/* The same for a net, which takes a block, too. GY_E_ARG where it is empty or not aligned. */
 GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err);
 
 #endif

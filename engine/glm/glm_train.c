@@ -409,7 +409,7 @@ static int glm_train(struct gyre_glm **out, const struct gyre_glm_config *config
     gyre_glm_config_default(&t.c);
     GY_TRY(gy_config_take(&t.c, sizeof t.c, config, offsetof(struct gyre_glm_config, loss), "glm config", err));
     GY_TRY(glm_train_check(&t.c, err));
-    GY_TRY(gy_config_seal(&t.c.memory, &t.alloc, err));
+    GY_TRY(gy_config_hook(&t.c.memory, "glm config", &t.alloc, err));
     const int status = glm_train_run(&t, &r, err);
     gy_lock_drop(&t.lock);
     gy_glm_source_close(t.tests);

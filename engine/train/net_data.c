@@ -44,7 +44,7 @@ static int api_open_data(struct gyre_data **out, const struct gyre_data_config *
     gyre_data_config_default(&c);
     GY_TRY(gy_config_take(&c, sizeof c, config, offsetof(struct gyre_data_config, max_bad), "data config", err));
     GY_TRY(api_check_log(&c.log, "data config", err));
-    GY_TRY(gy_config_seal(&c.memory, &alloc, err));
+    GY_TRY(gy_config_hook(&c.memory, "data config", &alloc, err));
     struct gyre_data *data = gy_alloc_take(&alloc, 1, sizeof *data);
     if (!data)
         return GY_NOMEM(err, "a data set's handle", sizeof *data);
@@ -161,7 +161,7 @@ static int api_open_loader(struct gyre_loader **out, struct gyre_data *data, con
     GY_TRY(gy_config_take(&c, sizeof c, config, offsetof(struct gyre_loader_config, training), "loader config",
                           err));
     GY_TRY(api_check_log(&c.log, "loader config", err));
-    GY_TRY(gy_config_seal(&c.memory, &alloc, err));
+    GY_TRY(gy_config_hook(&c.memory, "loader config", &alloc, err));
     struct gyre_loader *loader = gy_alloc_take(&alloc, 1, sizeof *loader);
     if (!loader)
         return GY_NOMEM(err, "a loader's handle", sizeof *loader);
