@@ -161,11 +161,12 @@ static struct gy_pool_rows pool_back_rows(const struct pool_job *job, int64_t n,
     const int64_t at = (n * g->p + p.from) * g->q * g->c, to = (n * g->h + h) * g->w * g->c;
     const int64_t r = (int64_t)h + g->pad_h - (int64_t)p.from * g->stride_h;
     const uint8_t *const cells = op->ptr[GY_ARG];
+    const float *const share = job->plan->share_h; /* average */
     return (struct gy_pool_rows){ .x = gy_cpu_at(op->ptr[GY_DY], at, op->dtype), .rows = p.to - p.from,
                                  .row_pitch = (int64_t)g->q * g->c, .cols = g->c, .id = r * g->s,
                                  .id_row = -(int64_t)g->stride_h * g->s, .id_cell = -g->stride_w, .span = job->plan->spans,
                                  .count = g->w, .from = cells ? cells + at : NULL,
-                                 .share_row = job->plan->share_h + p.from, .share_cell = job->plan->share_w, .scale = 1.0f,
+                                 .share_row = share ? share + p.from : NULL, .share_cell = job->plan->share_w, .scale = 1.0f,
                                  .y = gy_cpu_out(op->ptr[GY_DX], to, op->dtype), .add = (op->flags & GY_F_ADD_DX) != 0,
                                  .stream = job->plan->streams && (uintptr_t)op->ptr[GY_DX] % GY_CACHE_LINE == 0 };
 }
