@@ -198,9 +198,9 @@ GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shap
  * mixed with another of the batch, moved in its own way (mixup, cutmix). */
 struct gyre_mix {
     int32_t partner;        /* index in the batch; its own index: not mixed */
-    float inside, label;    /* weight of the own pixel inside the box; weight of the own label */
+    float inside, label;    /* 0 .. 1: weight of the own pixel inside the box, of the own label */
     int32_t h0, w0, h1, w1; /* box [h0,h1) x [w0,w1) */
-    /* pixel (h, w) is that of (h - dy, w - dx), with flip of (h - dy, width - 1 - w - dx) */
+    /* pixel (h, w) is that of (h - dy, w - dx), with flip 1 of (h - dy, width - 1 - w - dx) */
     int32_t dy, dx, flip;
 };
 

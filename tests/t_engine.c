@@ -477,6 +477,27 @@ static void eng_test_average(void)
     remove(path);
 }
 
+/* The last sample's weights are shares, its flip is 0 or 1. */
+static void eng_test_mix(struct gyre_net *net, struct gyre_batch *batch)
+{
+    static const struct { float inside, label; int32_t flip; int good; } rows[] = {
+        { 0, 1, 0, 1 }, { 1, 0, 1, 1 }, { -1, 1, 0, 0 }, { 1e30f, 1, 0, 0 }, { NAN, 1, 0, 0 }, { 1, 2, 0, 0 }, { 1, -0.5f, 0, 0 }, { 1, NAN, 0, 0 },
+        { 1, 1, 2, 0 }, { 1, 1, -1, 0 } };
+    struct gyre_mix mix[6] = { { 0 } };
+    batch->mix = mix;
+    for (int32_t i = 0; i < 6; i++)
+        mix[i].partner = i;
+    for (size_t i = 0; i < GY_COUNT(rows); i++) {
+        mix[5].inside = rows[i].inside;
+        mix[5].label = rows[i].label;
+        mix[5].flip = rows[i].flip;
+        const int status = gyre_eval(net, batch, NULL);
+        T_CHECK_MSG(rows[i].good ? status == GYRE_OK : status == GYRE_E_ARG && strstr(gyre_last_error(net)->text, "batch.mix[5]: inside"), "row %d: %d %s",
+                    (int)i, status, gyre_last_error(net)->text);
+    }
+    batch->mix = NULL;
+}
+
 static void eng_test_hostile(void)
 {
     struct gyre_config config = eng_config(&eng_cases[0]);
@@ -492,6 +513,12 @@ static void eng_test_hostile(void)
     T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG);
     T_CHECK(gyre_find_nonfinite(net, &d.batch, NULL, &error) == GYRE_E_ARG && strstr(error.text, "batch of 0 samples"));
     d.batch.count = 6;
+    const void *const x = d.batch.x;
+    d.batch.x = NULL;
+    T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG && strcmp(gyre_last_error(net)->text, "batch.x is NULL") == 0);
+    T_CHECK(gyre_find_nonfinite(net, &d.batch, NULL, &error) == GYRE_E_ARG && strcmp(error.text, "batch.x is NULL") == 0);
+    d.batch.x = x;
+    eng_test_mix(net, &d.batch);
     d.label[3] = 5;
     T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG && strstr(gyre_last_error(net)->text, "label 5 of sample 3"));
     float few[3];

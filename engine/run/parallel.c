@@ -91,7 +91,7 @@ GY_INT struct gyre_batch gy_parallel_part(struct gyre_net *net, const struct gyr
         net->parallel.closed = net->parallel.opened = 0;
     if (net->parallel.mine == 1)
         return part;
-    part.x = (const unsigned char *)batch->x + first * sample;
+    part.x = batch->x ? (const unsigned char *)batch->x + first * sample : NULL;
     part.label = batch->label ? batch->label + first : NULL;
     part.target = batch->target ? batch->target + first * (size_t)net->graph.classes : NULL;
     part.mix = batch->mix ? batch->mix + first : NULL;

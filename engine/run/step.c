@@ -162,15 +162,19 @@ static int step_check_mix(struct gyre_net *net, const struct gyre_batch *batch)
                                   net->graph.w);
         if (m->dy <= -STEP_FAR || m->dy >= STEP_FAR || m->dx <= -STEP_FAR || m->dx >= STEP_FAR)
             return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: moved by %d, %d; it must be by less than %d", i, m->dy, m->dx, STEP_FAR);
+        if (!(m->inside >= 0 && m->inside <= 1 && m->label >= 0 && m->label <= 1) || m->flip < 0 || m->flip > 1) /* NaN, too */
+            return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: inside %g, label %g, flip %d; the first two must be in 0 .. 1, flip 0 or 1", i,
+                                  (double)m->inside, (double)m->label, m->flip);
     }
     return GY_OK;
 }
 
 static int step_check(struct gyre_net *net, const struct gyre_batch *batch)
 {
-    if (!batch || !batch->x || batch->count < 1 || batch->count > net->config.batch)
-        return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; the net was opened for 1 .. %d", batch ? batch->count : 0,
-                              net->config.batch);
+    if (!batch->x)
+        return gy_engine_fail(net, GY_E_ARG, "batch.x is NULL");
+    if (batch->count < 1 || batch->count > net->config.batch)
+        return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; the net was opened for 1 .. %d", batch->count, net->config.batch);
     for (int i = 0; i < batch->count && batch->label; i++)
         if (batch->label[i] < -1 || batch->label[i] >= net->graph.classes)
             return gy_engine_fail(net, GY_E_ARG, "label %d of sample %d is not in -1 .. %d", batch->label[i], i,
