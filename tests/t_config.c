@@ -7,6 +7,7 @@
 
 #include "engine/base/cpu.h"
 #include "engine/gyre.h"
+#include "engine/gyre_glm.h"
 #include "tests/data_files.h"
 
 enum conf_kind {
@@ -332,6 +333,123 @@ static void conf_test_train(void)
     gyre_close(conf_opened);
 }
 
+/* ---- linear models ---- */
+
+#define GLM(member) offsetof(struct gyre_glm_config, member)
+static const struct conf_field conf_glm[] = {
+    { "size", GLM(size), CONF_PLACE, 0, 0 }, { "train", GLM(train), CONF_PLACE, 0, 0 }, { "test", GLM(test), CONF_PLACE, 0, 0 },
+    { "loss", GLM(loss), CONF_INT, 0, 3 }, { "l1", GLM(l1), CONF_DOUBLE, 0, 1e30 }, { "l2", GLM(l2), CONF_DOUBLE, 0, 1e30 },
+    { "bias", GLM(bias), CONF_DOUBLE, 0, 1e9 }, { "bias_free", GLM(bias_free), CONF_INT, 0, 1 }, { "normalize", GLM(normalize), CONF_INT, 0, 1 },
+    { "softmax", GLM(softmax), CONF_INT, 0, 1 }, { "weight_label", GLM(weight_label), CONF_PLACE, 0, 0 },
+    { "weight_factor", GLM(weight_factor), CONF_PLACE, 0, 0 }, { "weights", GLM(weights), CONF_INT, 0, 65536 },
+    { "balanced", GLM(balanced), CONF_INT, 0, 1 }, { "solver", GLM(solver), CONF_PLACE, 0, 0 }, { "device", GLM(device), CONF_PLACE, 0, 0 },
+    { "threads", GLM(threads), CONF_INT, 0, 4096 }, { "pin", GLM(pin), CONF_INT, 0, 2 }, { "job", GLM(job), CONF_PLACE, 0, 0 },
+    { "gap", GLM(gap), CONF_DOUBLE, 0, 1 }, { "target", GLM(target), CONF_DOUBLE, 0, CONF_OPEN }, { "validation", GLM(validation), CONF_DOUBLE, 0, 1 },
+    { "epochs", GLM(epochs), CONF_INT, 0, 1e9 }, { "every", GLM(every), CONF_INT, 0, 1e9 }, { "seconds", GLM(seconds), CONF_DOUBLE, 0, 1e9 },
+    { "device_bytes", GLM(device_bytes), CONF_PLACE, 0, 0 }, { "memory_bytes", GLM(memory_bytes), CONF_PLACE, 0, 0 },
+    { "seed", GLM(seed), CONF_PLACE, 0, 0 }, { "folds", GLM(folds), CONF_INT, 0, 1000 }, { "folder", GLM(folder), CONF_PLACE, 0, 0 },
+    { "checkpoint_seconds", GLM(checkpoint_seconds), CONF_DOUBLE, 0, 1e9 }, { "resume", GLM(resume), CONF_INT, 0, 1 },
+    { "overwrite", GLM(overwrite), CONF_INT, 0, 1 }, { "trace", GLM(trace), CONF_PLACE, 0, 0 }, { "memory.hook", GLM(memory.hook), CONF_PLACE, 0, 0 },
+    { "memory.user", GLM(memory.user), CONF_PLACE, 0, 0 }, { "memory.block", GLM(memory.block), CONF_PLACE, 0, 0 },
+    { "memory.block_bytes", GLM(memory.block_bytes), CONF_PLACE, 0, 0 }, { "log.write", GLM(log.write), CONF_PLACE, 0, 0 },
+    { "log.user", GLM(log.user), CONF_PLACE, 0, 0 }, { "log.level", GLM(log.level), CONF_INT, 0, 4 }, { "", 0, CONF_STRUCT, 0, 0 },
+    { "progress", GLM(progress), CONF_PLACE, 0, 0 }, { "user", GLM(user), CONF_PLACE, 0, 0 },
+};
+#undef GLM
+
+#define ROWS(member) offsetof(struct gyre_glm_data, member)
+static const struct conf_field conf_rows[] = {
+    { "size", ROWS(size), CONF_PLACE, 0, 0 }, { "files", ROWS(files), CONF_PLACE, 0, 0 }, { "file_count", ROWS(file_count), CONF_INT, CONF_OPEN, CONF_OPEN },
+    { "format", ROWS(format), CONF_PLACE, 0, 0 }, { "zero_based", ROWS(zero_based), CONF_INT, 0, 1 }, { "lenient", ROWS(lenient), CONF_INT, 0, 1 },
+    { "hash_bits", ROWS(hash_bits), CONF_INT, 0, 30 }, { "hash_seed", ROWS(hash_seed), CONF_PLACE, 0, 0 },
+    { "label_column", ROWS(label_column), CONF_INT, -1, CONF_OPEN }, { "header", ROWS(header), CONF_INT, -1, 1 },
+    { "features", ROWS(features), CONF_INT, CONF_OPEN, CONF_OPEN }, { "rows", ROWS(rows), CONF_LONG, CONF_OPEN, CONF_OPEN },
+    { "start", ROWS(start), CONF_PLACE, 0, 0 }, { "id", ROWS(id), CONF_PLACE, 0, 0 }, { "value", ROWS(value), CONF_PLACE, 0, 0 },
+    { "label", ROWS(label), CONF_PLACE, 0, 0 }, { "weight", ROWS(weight), CONF_PLACE, 0, 0 }, { "log.write", ROWS(log.write), CONF_PLACE, 0, 0 },
+    { "log.user", ROWS(log.user), CONF_PLACE, 0, 0 }, { "log.level", ROWS(log.level), CONF_INT, 0, 4 }, { "", 0, CONF_STRUCT, 0, 0 },
+};
+#undef ROWS
+
+#define VERIFY(member) offsetof(struct gyre_glm_verify_config, member)
+static const struct conf_field conf_verify[] = {
+    { "size", VERIFY(size), CONF_PLACE, 0, 0 }, { "data", VERIFY(data), CONF_PLACE, 0, 0 }, { "threads", VERIFY(threads), CONF_INT, 0, 4096 },
+    { "l1", VERIFY(l1), CONF_DOUBLE, CONF_OPEN, 1e30 }, { "l2", VERIFY(l2), CONF_DOUBLE, CONF_OPEN, 1e30 }, { "gap", VERIFY(gap), CONF_DOUBLE, 0, 1 },
+    { "seconds", VERIFY(seconds), CONF_DOUBLE, 0, 1e9 }, { "log.write", VERIFY(log.write), CONF_PLACE, 0, 0 },
+    { "log.user", VERIFY(log.user), CONF_PLACE, 0, 0 }, { "log.level", VERIFY(log.level), CONF_INT, 0, 4 }, { "", 0, CONF_STRUCT, 0, 0 },
+};
+#undef VERIFY
+
+static struct gyre_glm *conf_model;
+
+static int conf_open_glm(void *config, char text[512])
+{
+    struct gyre_glm *model = NULL;
+    struct gyre_error error = { 0 };
+    const int status = gyre_glm_train(&model, config, NULL, &error);
+    gyre_glm_close(model);
+    snprintf(text, 512, "%s", error.text);
+    return status;
+}
+
+static int conf_convert(void *rows, char text[512])
+{
+    struct gyre_error error = { 0 };
+    struct gyre_glm_convert_config config;
+    gyre_glm_convert_default(&config);
+    config.from = rows;
+    config.to = df_path("rows.blocks");
+    config.threads = 1;
+    const int status = gyre_glm_convert(&config, 0, NULL, &error);
+    snprintf(text, 512, "%s", error.text);
+    return status;
+}
+
+static int conf_check_claims(void *config, char text[512])
+{
+    struct gyre_error error = { 0 };
+    struct gyre_glm_verdict verdict;
+    const int status = gyre_glm_verify(conf_model, config, &verdict, &error);
+    snprintf(text, 512, "%s", error.text);
+    return status;
+}
+
+static void conf_test_rows(struct gyre_glm_data *rows)
+{
+    static const char lines[] = "+1 1:1 3:2\n-1 2:1\n+1 1:2\n-1 2:.5 3:-1\n";
+    static char path[512];
+    static const char *const file = path;
+    struct gyre_glm_data copy;
+    df_write("rows.svm", lines, sizeof lines - 1);
+    snprintf(path, sizeof path, "%s", df_path("rows.svm"));
+    gyre_glm_data_default(rows);
+    rows->files = &file;
+    rows->file_count = 1;
+    conf_check_table("gyre_glm_data", conf_rows, GY_COUNT(conf_rows), sizeof copy);
+    conf_check(conf_rows, GY_COUNT(conf_rows), rows, &copy, sizeof copy, 0, conf_convert);
+}
+
+static void conf_test_glm(void)
+{
+    struct gyre_glm_data rows;
+    struct gyre_glm_config fresh, copy;
+    struct gyre_glm_verify_config verify, verify_copy;
+    struct gyre_error error = { 0 };
+    conf_test_rows(&rows);
+    gyre_glm_config_default(&fresh);
+    fresh.train = fresh.test = &rows;
+    fresh.threads = 1;
+    fresh.bias = 1; /* else bias_free is refused */
+    conf_check_table("gyre_glm_config", conf_glm, GY_COUNT(conf_glm), sizeof fresh);
+    conf_check(conf_glm, GY_COUNT(conf_glm), &fresh, &copy, sizeof copy, 0, conf_open_glm);
+    T_CHECK_MSG(gyre_glm_train(&conf_model, &fresh, NULL, &error) == GYRE_OK, "%s", error.text);
+    gyre_glm_verify_default(&verify);
+    verify.data = &rows;
+    verify.threads = 1;
+    conf_check_table("gyre_glm_verify_config", conf_verify, GY_COUNT(conf_verify), sizeof verify);
+    conf_check(conf_verify, GY_COUNT(conf_verify), &verify, &verify_copy, sizeof verify, 0, conf_check_claims);
+    gyre_glm_close(conf_model);
+}
+
 int main(void)
 {
     struct gyre_data_config fresh;
@@ -350,6 +468,7 @@ int main(void)
     conf_test_isa();
     conf_test_data(&fresh);
     conf_test_train();
+    conf_test_glm();
     gyre_close_data(conf_images);
     df_remove(df_root);
     T_END("t_config");

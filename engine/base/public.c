@@ -48,6 +48,14 @@ GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least,
     return GY_OK;
 }
 
+GY_INT int gy_config_ranges(const char *what, const struct gy_range *r, size_t count, struct gy_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(r[i].value >= r[i].lo && r[i].value <= r[i].hi)) /* also refuses NaN */
+            return GY_FAIL(err, GY_E_ARG, "%s%s%s is %g; it must be in %g .. %g", what, what[0] ? ": " : "", r[i].name, r[i].value, r[i].lo, r[i].hi);
+    return GY_OK;
+}
+
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger)
 {
     return (struct gy_log){ .fn = logger->write, .user = logger->user, .level = logger->level };

@@ -16,6 +16,13 @@ GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *er
 /* Copies a caller's configuration over defaults that stand in out. Both begin with their size; at
  * least `least` bytes are needed. GY_E_ARG when it cannot be one of ours. */
 GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err);
+/* A number of a configuration, and the range in which it must lie. */
+struct gy_range {
+    const char *name;
+    double value, lo, hi;
+};
+/* GY_E_ARG where one lies outside or is NaN; what: stands before its name, as "glm config"; or "" */
+GY_INT int gy_config_ranges(const char *what, const struct gy_range *r, size_t count, struct gy_error *err);
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
 GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink); /* NULL: one that drops all */
 /* Sets alloc to the allocator that a caller asked for: a hook, or malloc. GY_E_ARG where there is a

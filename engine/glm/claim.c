@@ -34,10 +34,11 @@ struct glm_verify {
 
 static int glm_verify_check(const struct glm_verify *v, struct gy_error *err)
 {
-    if (!(v->c.gap >= 0 && v->c.gap <= 1))
-        return GY_FAIL(err, GY_E_ARG, "verify config: gap is %g; it must be in 0 .. 1", v->c.gap);
-    if (v->c.threads < 0 || v->c.threads > 4096)
-        return GY_FAIL(err, GY_E_ARG, "verify config: threads is %d; it must be in 0 .. 4096", v->c.threads);
+    const struct gy_range rows[] = {
+        { "threads", v->c.threads, 0, 4096 }, { "l1", v->c.l1, -HUGE_VAL, 1e30 }, { "l2", v->c.l2, -HUGE_VAL, 1e30 }, { "gap", v->c.gap, 0, 1 },
+        { "seconds", v->c.seconds, 0, 1e9 }, { "log.level", v->c.log.level, 0, GYRE_LOG_DEBUG },
+    };
+    GY_TRY(gy_config_ranges("verify config", rows, GY_COUNT(rows), err));
     if (gy_glm_model_is_whole(v->model) && v->info.loss != GYRE_GLM_LOGISTIC)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "the model is of the loss of Crammer and Singer, which is not known here");
     if (v->model->is_other)

@@ -25,9 +25,11 @@ GY_INT int gy_glm_data_take(struct gyre_glm_data *out, const struct gyre_glm_dat
     for (int i = 0; out->files && i < out->file_count; i++)
         if (!out->files[i])
             return GY_FAIL(err, GY_E_ARG, "%s: files[%d] is NULL", name, i);
-    if (out->hash_bits < 0 || out->hash_bits > 30)
-        return GY_FAIL(err, GY_E_ARG, "%s: hash_bits is %d; it must be in 0 .. 30", name, out->hash_bits);
-    return GY_OK;
+    const struct gy_range rows[] = {
+        { "hash_bits", out->hash_bits, 0, 30 }, { "zero_based", out->zero_based, 0, 1 }, { "lenient", out->lenient, 0, 1 },
+        { "label_column", out->label_column, -1, INT_MAX }, { "header", out->header, -1, 1 }, { "log.level", out->log.level, 0, GYRE_LOG_DEBUG },
+    };
+    return gy_config_ranges(name, rows, GY_COUNT(rows), err);
 }
 
 /* ---- files ---- */

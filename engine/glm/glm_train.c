@@ -43,19 +43,16 @@ GYRE_API void gyre_glm_config_default(struct gyre_glm_config *config)
 
 static int glm_train_check(const struct gyre_glm_config *c, struct gy_error *err)
 {
-    const struct {
-        const char *name;
-        double value, lo, hi;
-    } rows[] = {
+    const struct gy_range rows[] = {
         { "loss", c->loss, 0, GYRE_GLM_LOSSES - 1 }, { "l1", c->l1, 0, 1e30 },
-        { "l2", c->l2, 0, 1e30 }, { "bias", c->bias, 0, 1e9 },
+        { "l2", c->l2, 0, 1e30 }, { "bias", c->bias, 0, 1e9 }, { "bias_free", c->bias_free, 0, 1 }, { "normalize", c->normalize, 0, 1 },
+        { "softmax", c->softmax, 0, 1 }, { "balanced", c->balanced, 0, 1 },
         { "gap", c->gap, 0, 1 }, { "target", c->target, 0, 1e300 }, { "validation", c->validation, 0, 1 }, { "epochs", c->epochs, 0, 1e9 },
         { "seconds", c->seconds, 0, 1e9 }, { "every", c->every, 0, 1e9 }, { "threads", c->threads, 0, 4096 }, { "pin", c->pin, GYRE_PIN_AUTO, GYRE_PIN_OFF },
         { "folds", c->folds, 0, 1000 }, { "weights", c->weights, 0, 65536 }, { "checkpoint_seconds", c->checkpoint_seconds, 0, 1e9 },
+        { "resume", c->resume, 0, 1 }, { "overwrite", c->overwrite, 0, 1 }, { "log.level", c->log.level, 0, GYRE_LOG_DEBUG },
     };
-    for (size_t i = 0; i < GY_COUNT(rows); i++)
-        if (!(rows[i].value >= rows[i].lo && rows[i].value <= rows[i].hi))
-            return GY_FAIL(err, GY_E_ARG, "glm config: %s is %g; it must be in %g .. %g", rows[i].name, rows[i].value, rows[i].lo, rows[i].hi);
+    GY_TRY(gy_config_ranges("glm config", rows, GY_COUNT(rows), err));
     if (c->weights > 0 && (!c->weight_label || !c->weight_factor))
         return GY_FAIL(err, GY_E_ARG, "glm config: %d weights, but weight_label or weight_factor is NULL", c->weights);
     for (int i = 0; i < c->weights; i++)

@@ -29,23 +29,9 @@ GYRE_API void gyre_config_default(struct gyre_config *config)
     config->log.level = GYRE_LOG_INFO;
 }
 
-/* A number of the configuration and the range in which it must lie. */
-struct config_range {
-    const char *name;
-    double value, lo, hi;
-};
-
-static int config_check_ranges(const struct config_range *r, size_t count, struct gy_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!(r[i].value >= r[i].lo && r[i].value <= r[i].hi)) /* also refuses NaN */
-            return GY_FAIL(err, GY_E_ARG, "%s is %g; it must be in %g .. %g", r[i].name, r[i].value, r[i].lo, r[i].hi);
-    return GY_OK;
-}
-
 static int config_check_numbers(const struct gyre_config *c, struct gy_error *err)
 {
-    const struct config_range r[] = {
+    const struct gy_range r[] = {
         { "mode", c->mode, GYRE_TRAIN, GYRE_INFER },
         { "batch", c->batch, 1, 1 << 20 },
         { "accumulate", c->accumulate, 1, 1 << 20 },
@@ -64,12 +50,12 @@ static int config_check_numbers(const struct gyre_config *c, struct gy_error *er
         { "pin", c->pin, GYRE_PIN_AUTO, GYRE_PIN_OFF },
         { "loss_scale", (double)c->loss_scale, 1.0 / 1048576, 16777216 },
     };
-    return config_check_ranges(r, GY_COUNT(r), err);
+    return gy_config_ranges("", r, GY_COUNT(r), err);
 }
 
 static int config_check_optimizer(const struct gyre_optimizer *o, struct gy_error *err)
 {
-    const struct config_range r[] = {
+    const struct gy_range r[] = {
         { "optimizer.kind", o->kind, GYRE_SGD, GYRE_LARS_UNSCALED },
         { "optimizer.nesterov", o->nesterov, 0, 1 },
         { "optimizer.decay_all", o->decay_all, 0, 1 },
@@ -82,7 +68,7 @@ static int config_check_optimizer(const struct gyre_optimizer *o, struct gy_erro
         { "optimizer.clip_norm", (double)o->clip_norm, 0, 1e30 },
         { "optimizer.ema", (double)o->ema, 0, 0.9999999 },
     };
-    return config_check_ranges(r, GY_COUNT(r), err);
+    return gy_config_ranges("", r, GY_COUNT(r), err);
 }
 
 static int config_check_milestones(const struct gyre_schedule *s, struct gy_error *err)
@@ -100,7 +86,7 @@ static int config_check_milestones(const struct gyre_schedule *s, struct gy_erro
 static int config_check_schedule(const struct gyre_schedule *s, struct gy_error *err)
 {
     const int needs_steps = s->kind == GYRE_COSINE || s->kind == GYRE_POLY;
-    const struct config_range r[] = {
+    const struct gy_range r[] = {
         { "schedule.kind", s->kind, GYRE_CONSTANT, GYRE_POLY },
         { "schedule.rate", (double)s->rate, 0, 1e6 },
         { "schedule.warmup", (double)s->warmup, 0, 1e15 },
@@ -110,7 +96,7 @@ static int config_check_schedule(const struct gyre_schedule *s, struct gy_error 
         { "schedule.power", (double)s->power, 0, 100 },
         { "schedule.gamma", (double)s->gamma, 0, 1e6 },
     };
-    GY_TRY(config_check_ranges(r, GY_COUNT(r), err));
+    GY_TRY(gy_config_ranges("", r, GY_COUNT(r), err));
     return config_check_milestones(s, err);
 }
 
