@@ -136,18 +136,21 @@ static void plan_await(struct gy_builder *b, int bucket)
     gy_build_op(b, GY_UPDATE, &op);
 }
 
+/* ORDER: enum gyre_optimizer_kind */
+static const struct { int code; uint32_t flags; } plan_rules[] = {
+    { GY_OP_SGD, 0 }, { GY_OP_LARS, 0 }, { GY_OP_ADAMW, 0 }, { GY_OP_LAMB, 0 }, { GY_OP_LARS, GY_F_UNSCALED },
+};
+
 /* The update: norms if somebody needs them, then one op over all parameters. Between ranks and
  * shards a bucket is updated while the next are on their way; norms need all. */
 static void plan_update(struct gy_builder *b)
 {
-    /* ORDER: enum gyre_optimizer_kind; the last LARS is the unscaled one */
-    static const int code[] = { GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW, GY_OP_LAMB, GY_OP_LARS };
-    const int rule = code[b->config->optimizer], lamb = rule == GY_OP_LAMB;
+    const int rule = plan_rules[b->config->optimizer].code, lamb = rule == GY_OP_LAMB;
     struct gy_op op = plan_update_op(b, rule), norms = plan_update_op(b, GY_OP_NORMS);
     op.tensor[GY_W] = norms.tensor[GY_W] = plan_whole(b, GY_AT_PARAM);
     op.tensor[GY_DW] = norms.tensor[GY_DW] = plan_whole(b, GY_AT_GRAD);
     op.tensor[GY_M] = plan_whole(b, GY_AT_OPT1);
-    op.flags |= b->config->optimizer == (int)GY_COUNT(code) - 1 ? GY_F_UNSCALED : 0u;
+    op.flags |= plan_rules[b->config->optimizer].flags;
     op.tensor[GY_V] = rule == GY_OP_ADAMW || lamb ? plan_whole(b, GY_AT_OPT2) : -1;
     op.tensor[GY_EMA] = b->config->average ? plan_whole(b, GY_AT_EMA) : -1;
     if (rule == GY_OP_LARS || lamb || b->config->f[GY_C_CLIP] > 0 || op.flags & GY_F_SKIP) {
