@@ -265,4 +265,7 @@ GY_INT void gy_emit_forward(struct gy_emit *e, int node)
         fwd_act(e, node);
     else if (emit[layer])
         emit[layer](e, node);
+    else if (e->b->status == GY_OK)
+        e->b->status = GY_FAIL(e->b->err, GY_E_BUG, "emit_forward.c has no row for the layer '%s'",
+                               gy_layer_name(layer));
 }
