@@ -117,7 +117,7 @@ static void ops_plant(struct op_device d, const struct op_cases *cases, int faul
     if (planted > 0)
         T_CHECK(missed == 0);
     if (fault < OP_FAULT_ACCUMULATE)
-        T_CHECK(planted > 0);
+        T_CHECK_MSG(planted > 0, "%s: no case of tests/op_cases.h can have the fault '%s'", gy_op_row(code)->name, op_fault_names[fault]);
 }
 
 static void ops_faults(const struct op_device *d, const struct op_cases *cases)
