@@ -214,7 +214,7 @@ static void op_add_bn_back(struct op_cases *all, const struct gy_geom *g, int ac
     const uint64_t no_y = act ? 0 : OP_BIT(GY_Y), no_dres = OP_BIT(GY_DRES);
     const struct op_case back = { .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values },
                          sums = { .code = GY_OP_BN_SUMS, .geom = *g, .act = act, .values = values };
-    const int made = act == GY_ACT_RELU || act == GY_ACT_RELU6;
+    const int made = act != GY_ACT_NONE && !gy_act_is_curve(act);
     for (int from_x = 0; from_x <= 2 * made; from_x++) {
         struct op_case c = back;
         c.without = from_x == 2 ? OP_BIT(GY_Y) : from_x ? OP_BIT(GY_Y) | OP_BIT(GY_RES) : no_y | OP_BN_MADE;
