@@ -97,7 +97,7 @@ enum gyre_stage_schedule { GYRE_1F1B, GYRE_GPIPE };
 struct gyre_job; /* gyre_job.h: processes that train together */
 
 struct gyre_config {
-    size_t size; /* sizeof(struct gyre_config), set by gyre_config_default: the struct may grow */
+    size_t size; /* sizeof(struct gyre_config), set by gyre_config_default */
     const char *net;      /* net text, NUL-terminated; copied */
     const char *net_name; /* for sentences, such as a file name; "net" */
     int mode;             /* enum gyre_mode; GYRE_TRAIN */

@@ -20,6 +20,8 @@ extern "C" {
 #endif
 
 /* ---- version -------------------------------------------------------------------------------- */
+/* A program is compiled with the headers of the very library that it links, a shared one, too:
+ * default functions write whole structs, as long as the library has them. */
 #define GYRE_VERSION_MAJOR 0
 #define GYRE_VERSION_MINOR 1
 #define GYRE_VERSION_PATCH 0
