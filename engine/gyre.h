@@ -21,7 +21,7 @@
  *
  * Lifecycle. gyre_open compiles the net: text to graph to plan; all memory is taken there, by the
  * caller's hook or in the caller's block. Afterwards gyre_step, gyre_eval and gyre_predict allocate
- * nothing. gyre_close gives everything back.
+ * nothing; calls with files may, and give it back. gyre_close gives everything back.
  *
  * Errors. A function that can fail returns 0 or a negative enum gyre_status. The sentence stands in
  * the struct gyre_error that was passed, or in gyre_last_error(net); it names the thing, the value

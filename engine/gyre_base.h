@@ -70,7 +70,8 @@ struct gyre_error {
 GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NULL */
 
 /* ---- memory, threads, log, text ------------------------------------------------------------- */
-/* Memory: a hook, or for a net one block. Neither: malloc. */
+/* Memory: a hook, or for a net one block. Neither: malloc. What a call takes and gives back, as for
+ * files and for training of whole epochs, a net in a block takes from the hook, else malloc. */
 struct gyre_memory {
     /* ptr NULL: allocates; new_bytes 0: frees; else resizes. NULL on failure. From any thread. */
     void *(*hook)(void *user, void *ptr, size_t old_bytes, size_t new_bytes);

@@ -72,12 +72,11 @@ static int run_open_in_block(struct run_net *n, struct gyre_error *error)
     return gyre_open(&n->net, &n->config, error) == GYRE_OK ? 0 : -1;
 }
 
-/* Files take memory beside the net: one that saves is in no block. */
 static int run_open(struct run_net *n)
 {
     struct gyre_error error = { 0 };
     run_config(n);
-    if ((n->t->c->saves ? gyre_open(&n->net, &n->config, &error) : run_open_in_block(n, &error)) == GYRE_OK)
+    if (run_open_in_block(n, &error) == 0)
         return 0;
     snprintf(n->why, NET_WHY, "opened in a block of the measured %zu bytes: %.400s", n->config.memory.block_bytes,
              error.text);

@@ -95,6 +95,7 @@ static struct gyre_config eng_config(const struct eng_case *c)
 
 #define ENG_BATCH 6
 #define ENG_PLAN 65536 /* bytes of a plan's text */
+#define ENG_FILES 50
 #define ENG_PIXELS (9 * 9 * 3)
 struct eng_data {
     float x[ENG_BATCH * ENG_PIXELS];
@@ -349,6 +350,19 @@ static void eng_test_each_failure(const struct eng_case *c)
     T_CHECK_MSG(fail > 3, "only %" PRId64 " allocations", fail);
 }
 
+/* Any number of files is written and read, whatever room the block has. */
+static void eng_check_files(struct gyre_net *net)
+{
+    char path[] = "/tmp/t_engine_XXXXXX";
+    const int file = mkstemp(path);
+    int failed = file < 0 || close(file) != 0;
+    for (int i = 0; i < ENG_FILES && !failed; i++)
+        failed = gyre_save(net, path) != GYRE_OK || gyre_load(net, path) != GYRE_OK || gyre_export(net, path) != GYRE_OK ||
+                 gyre_import(net, path, 0, NULL) != GYRE_OK;
+    T_CHECK_MSG(!failed, "%s", gyre_last_error(net)->text);
+    unlink(path);
+}
+
 static void eng_test_measure(const struct eng_case *c)
 {
     struct gyre_config config = eng_config(c);
@@ -360,8 +374,10 @@ static void eng_test_measure(const struct eng_case *c)
     config.memory.block = block;
     config.memory.block_bytes = need.host_bytes;
     T_CHECK_MSG(gyre_open(&net, &config, &error) == GYRE_OK, "%s", error.text);
-    if (net)
+    if (net) {
         eng_train(net, c, 0, 2);
+        eng_check_files(net);
+    }
     gyre_close(net);
     config.memory.block_bytes = need.host_bytes / 2;
     T_CHECK(gyre_open(&net, &config, &error) == GYRE_E_NOMEM && error.text[0]);

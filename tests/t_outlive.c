@@ -204,6 +204,18 @@ static int ol_progress(void *user, const struct gyre_progress *p)
     return 0;
 }
 
+/* Room for one net, and for the tables of more shards, but not for two. */
+static int ol_block(struct gyre_config *config, void **block, struct gyre_error *error)
+{
+    struct gyre_need need;
+    GY_TRY(gyre_measure(config, &need, error));
+    config->memory.block_bytes = need.host_bytes / 2 * 3;
+    if (posix_memalign(block, GY_CACHE_LINE, config->memory.block_bytes) != 0)
+        return GYRE_E_NOMEM;
+    config->memory.block = *block;
+    return GYRE_OK;
+}
+
 static int ol_train(struct gyre_job *job, const char *folder, struct gyre_error *error)
 {
     struct gyre_data_config data;
@@ -232,10 +244,13 @@ static int ol_train(struct gyre_job *job, const char *folder, struct gyre_error 
     train.user = job;
     GY_TRY(gyre_open_data(&train.train, &data, error));
     train.test = train.train;
-    int status = gyre_open(&net, &config, error);
+    void *block = NULL;
+    int status = gyre_job_rank(job) % 2 ? ol_block(&config, &block, error) : GYRE_OK;
+    status = status == GYRE_OK ? gyre_open(&net, &config, error) : status;
     if (status == GYRE_OK && (status = gyre_train(net, &train)) != GYRE_OK)
         *error = *gyre_last_error(net);
     gyre_close(net);
+    free(block);
     gyre_close_data(train.train);
     return status;
 }

@@ -66,7 +66,8 @@ GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink)
     return sink ? (struct gy_sink){ .write = sink->write, .user = sink->user } : (struct gy_sink){ NULL, NULL, 1 };
 }
 
-/* The caller's block: its first bytes say how far it is taken. Freed memory is not used again. */
+/* The caller's block: its first bytes say how far it is taken. Memory that is given
+ * back is not used again, and is part of what gyre_measure counts. */
 struct public_block {
     unsigned char *at;
     size_t left;
@@ -88,11 +89,16 @@ static void *public_block_fn(void *user, void *ptr, size_t old_bytes, size_t new
     return p;
 }
 
+GY_INT struct gy_alloc gy_config_scratch(const struct gyre_memory *memory)
+{
+    return memory->hook ? (struct gy_alloc){ memory->hook, memory->user } : gy_alloc_default();
+}
+
 GY_INT int gy_config_hook(const struct gyre_memory *memory, const char *name, struct gy_alloc *alloc, struct gy_error *err)
 {
     if (memory->block)
         return GY_FAIL(err, GY_E_ARG, "%s: memory.block is for nets alone; give a hook", name);
-    *alloc = memory->hook ? (struct gy_alloc){ memory->hook, memory->user } : gy_alloc_default();
+    *alloc = gy_config_scratch(memory);
     return GY_OK;
 }
 

@@ -30,5 +30,7 @@ GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink); /* NULL: one tha
 GY_INT int gy_config_hook(const struct gyre_memory *memory, const char *name, struct gy_alloc *alloc, struct gy_error *err);
 /* The same for a net, which takes a block, too. GY_E_ARG where it is empty or not aligned. */
 GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err);
+/* The hook, or malloc, whether or not there is a block: for what a call takes and gives back. */
+GY_INT struct gy_alloc gy_config_scratch(const struct gyre_memory *memory);
 
 #endif

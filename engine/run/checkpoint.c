@@ -157,7 +157,7 @@ static int ckpt_fill(struct gyre_net *net, struct gy_st_writer *w, int everythin
 GY_INT int gy_ckpt_write(struct gyre_net *net, const char *path, int everything)
 {
     struct gy_st_writer *w;
-    GY_TRY(gy_st_create(&w, &net->alloc, path, &net->error));
+    GY_TRY(gy_st_create(&w, &net->scratch, path, &net->error));
     const int status = ckpt_fill(net, w, everything);
     if (status == GY_OK)
         return gy_st_commit(w, &net->error);
@@ -413,7 +413,7 @@ static int ckpt_open(struct gyre_net *net, const char *path, struct ckpt_reader 
     net->torn = was == torn ? GY_TORN_NOT : was;
     GY_TRY(gy_engine_ready(net, torn == GY_TORN_ALL ? "gyre_load" : "gyre_import", 0));
     net->torn = was;
-    GY_TRY(gy_st_open(&r->file, &net->alloc, path, &net->error));
+    GY_TRY(gy_st_open(&r->file, &net->scratch, path, &net->error));
     r->path = path;
     const int status = read(net, r);
     gy_st_close(r->file);

@@ -62,7 +62,7 @@ GY_INT int gy_ckpt_check_net(struct gyre_net *net, const struct gy_st_file *file
         return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: it has no net text: not a checkpoint of Gyre", path);
     if (strcmp(text, net->config.net) == 0)
         return GY_OK;
-    gy_arena_open_hook(&arena, &net->alloc);
+    gy_arena_open_hook(&arena, &net->scratch);
     int status = gy_graph_parse(&other, &arena, text, strlen(text), path, &net->error);
     status = status == GY_OK ? fits_compare(net, &other, path) : status == GY_E_NET ? gy_engine_fail(net, GY_E_MISMATCH, "%s", net->error.text) : status;
     gy_arena_close(&arena);

@@ -12,7 +12,7 @@ GY_INT int gy_engine_fail(struct gyre_net *net, int status, const char *fmt, ...
     return GY_FAIL(&net->error, status, "%s", text);
 }
 
-GY_INT const struct gy_alloc *gy_engine_alloc(const struct gyre_net *net) { return &net->alloc; }
+GY_INT const struct gy_alloc *gy_engine_scratch(const struct gyre_net *net) { return &net->scratch; }
 GY_INT const struct gy_log *gy_engine_log(const struct gyre_net *net) { return &net->log; }
 
 GY_INT int gy_engine_given(struct gyre_net *net, const void *pointer, const char *what)

@@ -89,7 +89,8 @@ enum gy_torn { GY_TORN_NOT, GY_TORN_WEIGHTS, GY_TORN_ALL };
 
 struct gyre_net {
     struct gyre_config config;      /* its texts lie in the arena */
-    struct gy_alloc alloc;
+    struct gy_alloc alloc;          /* for what lives as long as the net: the hook, or its block */
+    struct gy_alloc scratch;        /* for what a call takes and gives back: the hook, or malloc */
     struct gy_log log;
     struct gy_error error;          /* of the last call that failed */
     struct gy_arena arena;          /* graph, plan, tables: frozen after open */
@@ -138,7 +139,7 @@ struct gyre_net {
 /* Sets the net's last error and returns status: for calls above the core, such as the training
  * loop. */
 GY_INT int gy_engine_fail(struct gyre_net *net, int status, const char *fmt, ...) GY_PRINTF(3, 4);
-GY_INT const struct gy_alloc *gy_engine_alloc(const struct gyre_net *net);
+GY_INT const struct gy_alloc *gy_engine_scratch(const struct gyre_net *net);
 GY_INT const struct gy_log *gy_engine_log(const struct gyre_net *net);
 /* GY_E_ARG where net or pointer is NULL, with a sentence in the net. what: "gyre_save: path". */
 GY_INT int gy_engine_given(struct gyre_net *net, const void *pointer, const char *what);

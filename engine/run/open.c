@@ -243,6 +243,7 @@ static struct gyre_net *ctx_new(const struct gyre_config *config, const struct g
     }
     net->config = *config;
     net->alloc = *alloc;
+    net->scratch = gy_config_scratch(&config->memory);
     net->log = gy_log_of(&config->log);
     if (gy_engine_compile(net) == GY_OK)
         return net;

@@ -49,7 +49,7 @@ static int pipe_open_wire(struct gyre_net *net)
 {
     struct gy_pipe *p = net->stage;
     const size_t count = (size_t)p->plan.message_count;
-    struct gy_wire_message *const m = gy_alloc_take(&net->alloc, count + 1, sizeof *m);
+    struct gy_wire_message *const m = gy_alloc_take(&net->scratch, count + 1, sizeof *m);
     if (!m)
         return GY_NOMEM(&net->error, "a stage's messages", count * sizeof *m);
     for (size_t i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ static int pipe_open_wire(struct gyre_net *net)
     }
     const int status =
         gy_pipe_wire(net)->open(&p->wire, net->config.job, m, (int)count, &net->error);
-    gy_alloc_free(&net->alloc, m, (count + 1) * sizeof *m);
+    gy_alloc_free(&net->scratch, m, (count + 1) * sizeof *m);
     return status;
 }
 

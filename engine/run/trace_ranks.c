@@ -12,13 +12,13 @@ static int trace_append(struct gyre_net *net, const char *path)
 {
     char *text = NULL;
     size_t bytes = 0;
-    GY_TRY(gy_file_read(&net->alloc, path, TRACE_FILE_MOST, &text, &bytes, &net->error));
+    GY_TRY(gy_file_read(&net->scratch, path, TRACE_FILE_MOST, &text, &bytes, &net->error));
     const size_t end = sizeof GY_TRACE_END - 1;
     const int whole = bytes > end && memcmp(text + bytes - end, GY_TRACE_END, end) == 0;
     const int status = whole ? gy_trace_write(net, path, text, bytes)
                              : gy_engine_fail(net, GY_E_MISMATCH, "%.300s is not the trace that rank "
                                               "0 wrote", path);
-    gy_alloc_free(&net->alloc, text, bytes + 1);
+    gy_alloc_free(&net->scratch, text, bytes + 1);
     return status;
 }
 

@@ -49,7 +49,7 @@ static int eval_open_loader(struct eval_run *run)
 
 static int eval_names(struct eval_run *run)
 {
-    const struct gy_alloc *alloc = gy_engine_alloc(run->net);
+    const struct gy_alloc *alloc = gy_engine_scratch(run->net);
     const int32_t classes = run->shape.classes;
     run->names = gy_alloc_take(alloc, (size_t)classes, sizeof *run->names);
     run->numbers = gy_alloc_take(alloc, (size_t)classes, sizeof *run->numbers);
@@ -74,7 +74,7 @@ static int eval_open(struct eval_run *run)
                               run->shape.classes);
     if (detailed) {
         GY_TRY(eval_names(run));
-        GY_TRY(gy_metrics_open(&run->metrics, gy_engine_alloc(run->net), run->shape.classes,
+        GY_TRY(gy_metrics_open(&run->metrics, gy_engine_scratch(run->net), run->shape.classes,
                                run->config.text ? run->info.samples : 0, &run->net->error));
     }
     return eval_open_loader(run);
@@ -165,7 +165,7 @@ static int eval_finish(struct eval_run *run, int64_t began)
 
 static void eval_close(struct eval_run *run)
 {
-    const struct gy_alloc *alloc = gy_engine_alloc(run->net);
+    const struct gy_alloc *alloc = gy_engine_scratch(run->net);
     gyre_close_loader(run->loader);
     gy_metrics_close(run->metrics);
     gy_alloc_free(alloc, run->numbers, (size_t)run->shape.classes * sizeof *run->numbers);

@@ -136,7 +136,7 @@ static int train_save(struct train_run *run)
     GY_TRY(saved);
     train_ended(run, GY_DOES_SAVE, began);
     run->saved = run->done;
-    GY_TRY(gy_checkpoints_prune(gy_engine_alloc(run->net), gy_engine_log(run->net), run->config.folder, run->done, run->config.keep,
+    GY_TRY(gy_checkpoints_prune(gy_engine_scratch(run->net), gy_engine_log(run->net), run->config.folder, run->done, run->config.keep,
                                 err));
     run->progress.path = path;
     train_report(run, "checkpoint");
@@ -192,7 +192,7 @@ static int train_take_folder(struct train_run *run, const struct gy_checkpoints 
 static int train_open_folder(struct train_run *run)
 {
     struct gy_checkpoints list;
-    const struct gy_alloc *alloc = gy_engine_alloc(run->net);
+    const struct gy_alloc *alloc = gy_engine_scratch(run->net);
     GY_TRY(gy_file_make_folder(run->config.folder, &run->net->error));
     GY_TRY(gy_run_folder_lock(&run->lock, run->config.folder, &run->net->error));
     gy_run_folder_clean(run->config.folder);
@@ -267,7 +267,7 @@ static int train_check(struct train_run *run)
     GY_TRY(train_check_classes(run));
     if (gyre_job_rank(run->net->config.job) > 0)
         return GY_OK;
-    return gy_data_warn_empty(c->train->data, "the training data", gy_engine_alloc(run->net), gy_engine_log(run->net), &run->net->error);
+    return gy_data_warn_empty(c->train->data, "the training data", gy_engine_scratch(run->net), gy_engine_log(run->net), &run->net->error);
 }
 
 /* Says where the run goes on. */
@@ -292,7 +292,7 @@ static int train_follow(struct train_run *run)
     run->config.test = run->net->pipe && run->net->pipe->test(run->net) ? run->config.test : NULL;
     run->config.progress = NULL;
     if (folder && run->config.resume && !run->joined) {
-        GY_TRY(gy_checkpoints_list(&list, gy_engine_alloc(run->net), folder, &run->net->error));
+        GY_TRY(gy_checkpoints_list(&list, gy_engine_scratch(run->net), folder, &run->net->error));
         status = list.count > 0 ? train_load_newest(run, &list) : GY_OK;
         gy_checkpoints_close(&list);
     }

@@ -23,7 +23,7 @@ static int outlive_keep_texts(struct gy_outlive *kept, struct gyre_net *net)
     outlive_list(&net->config, texts);
     for (size_t i = 0; i < GY_COUNT(texts); i++) {
         const size_t bytes = *texts[i] ? strlen(*texts[i]) + 1 : 0;
-        kept->text[i] = bytes ? gy_alloc_take(&net->alloc, bytes, 1) : NULL;
+        kept->text[i] = bytes ? gy_alloc_take(&net->scratch, bytes, 1) : NULL;
         if (bytes && !kept->text[i])
             return gy_engine_fail(net, GY_E_NOMEM, "out of memory: %zu bytes of the net's text",
                                   bytes);
@@ -39,7 +39,7 @@ GY_INT int gy_outlive_keep(struct gy_outlive *kept, struct gyre_net *net, int to
     *kept = (struct gy_outlive){ .updates = net->updates };
     for (size_t i = 0; i < GY_COUNT(outlive_regions); i++)
         kept->room += net->plan.region_bytes[outlive_regions[i]];
-    kept->bytes = gy_alloc_take(&net->alloc, kept->room + 1, 1);
+    kept->bytes = gy_alloc_take(&net->scratch, kept->room + 1, 1);
     if (!kept->bytes)
         return gy_engine_fail(net, GY_E_NOMEM, "out of memory: %zu bytes of weights to keep",
                               kept->room);
@@ -57,12 +57,12 @@ GY_INT void gy_outlive_drop(struct gy_outlive *kept, struct gyre_net *net)
 {
     const char **texts[7];
     outlive_list(&net->config, texts);
-    gy_alloc_free(&net->alloc, kept->bytes, kept->room + 1);
+    gy_alloc_free(&net->scratch, kept->bytes, kept->room + 1);
     for (size_t i = 0; i < GY_COUNT(texts); i++) {
         const size_t bytes = kept->text[i] ? strlen(kept->text[i]) + 1 : 0;
         if (bytes && *texts[i] == kept->text[i]) /* of a net that was not opened */
             *texts[i] = "";
-        gy_alloc_free(&net->alloc, kept->text[i], bytes);
+        gy_alloc_free(&net->scratch, kept->text[i], bytes);
     }
     *kept = (struct gy_outlive){ .bytes = NULL };
 }
@@ -83,24 +83,29 @@ static int outlive_put(struct gyre_net *net, const struct gy_outlive *kept)
 
 /* ---- opening anew ---- */
 
-/* Only what was configured and noted is left. */
+/* Only what was configured and noted is left. In a block, the handle is the first piece again. */
 static int outlive_blank(struct gyre_net *net)
 {
-    struct gyre_net *const old = gy_alloc_take(&net->alloc, 1, sizeof *old);
+    struct gyre_net *const old = gy_alloc_take(&net->scratch, 1, sizeof *old);
     if (!old)
         return gy_engine_fail(net, GY_E_NOMEM, "out of memory: the net's handle");
     gy_engine_empty(net);
     *old = *net;
+    if (old->config.memory.block) {
+        (void)gy_config_seal(&old->config.memory, &old->alloc, &old->error);
+        (void)gy_alloc_take(&old->alloc, 1, sizeof *net);
+    }
     memset(net, 0, sizeof *net);
     net->config = old->config;
     net->alloc = old->alloc;
+    net->scratch = old->scratch;
     net->log = old->log;
     net->error = old->error;
     memcpy(net->notes, old->notes, sizeof net->notes);
     memcpy(net->note_text, old->note_text, sizeof net->note_text);
     net->note_count = old->note_count;
     net->note_bytes = old->note_bytes;
-    gy_alloc_free(&net->alloc, old, sizeof *old);
+    gy_alloc_free(&net->scratch, old, sizeof *old);
     return GY_OK;
 }
 

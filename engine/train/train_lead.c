@@ -39,7 +39,7 @@ GY_INT int gy_train_lead(struct train_run *run)
     GY_TRY(gy_file_make_folder(run->config.folder, err));
     GY_TRY(lead_lock(run));
     gy_run_folder_clean(run->config.folder);
-    GY_TRY(gy_run_files_open(&run->files, gy_engine_alloc(run->net), run->config.folder, run->done,
+    GY_TRY(gy_run_files_open(&run->files, gy_engine_scratch(run->net), run->config.folder, run->done,
                              err));
     run->written = gy_run_files_last(&run->files);
     return GY_OK;
@@ -47,7 +47,7 @@ GY_INT int gy_train_lead(struct train_run *run)
 
 GY_INT int gy_train_open_files(struct train_run *run)
 {
-    const struct gy_alloc *const alloc = gy_engine_alloc(run->net);
+    const struct gy_alloc *const alloc = gy_engine_scratch(run->net);
     const char *const folder = run->config.folder;
     struct gy_error *const err = &run->net->error;
     if (!folder || run->files.csv)

@@ -21,7 +21,7 @@ GY_INT void gy_train_served_open(struct gy_train_served *t, struct gyre_net *net
 
 GY_INT void gy_train_served_close(struct gy_train_served *t)
 {
-    gy_alloc_free(gy_engine_alloc(t->net), t->slices,
+    gy_alloc_free(gy_engine_scratch(t->net), t->slices,
                   (size_t)t->net->plan.bucket_count * sizeof *t->slices);
     t->slices = NULL;
 }
@@ -165,7 +165,7 @@ GY_INT int gy_train_served_begin(struct gy_train_served *t, uint64_t data)
     struct gy_served_net served;
     const size_t count = (size_t)net->plan.bucket_count;
     GY_TRY(served_fits(t));
-    t->slices = gy_alloc_take(gy_engine_alloc(net), count, sizeof *t->slices);
+    t->slices = gy_alloc_take(gy_engine_scratch(net), count, sizeof *t->slices);
     if (!t->slices)
         return gy_engine_fail(net, GY_E_NOMEM, "out of memory: %zu slices of the parameters",
                               count);

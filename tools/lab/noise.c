@@ -5,7 +5,7 @@
 int gy_noise_make(struct gyre_net *net, struct gy_noise *noise)
 {
     const struct gy_tensor *x = &net->plan.tensors[net->plan.input];
-    const struct gy_alloc *alloc = gy_engine_alloc(net);
+    const struct gy_alloc *alloc = gy_engine_scratch(net);
     const size_t batch = (size_t)net->config.batch;
     noise->samples = gy_alloc_take(alloc, x->bytes, 1);
     noise->labels = gy_alloc_take(alloc, batch, sizeof *noise->labels);
@@ -28,7 +28,7 @@ int gy_noise_make(struct gyre_net *net, struct gy_noise *noise)
 
 void gy_noise_free(struct gyre_net *net, struct gy_noise *noise)
 {
-    const struct gy_alloc *alloc = gy_engine_alloc(net);
+    const struct gy_alloc *alloc = gy_engine_scratch(net);
     if (noise->samples)
         gy_alloc_free(alloc, noise->samples, net->plan.tensors[net->plan.input].bytes);
     if (noise->labels)

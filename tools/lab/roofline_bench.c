@@ -250,10 +250,10 @@ GYRE_API int gyre_print_bench(struct gyre_net *net, int runs, int csv, const str
     GY_TRY(gy_parallel_alone(net, "gyre_print_bench"));
     for (int p = 0; p < GY_PROGRAMS; p++)
         count += (size_t)net->plan.program[p].count;
-    b.times = gy_alloc_take(gy_engine_alloc(net), count, sizeof *b.times);
+    b.times = gy_alloc_take(gy_engine_scratch(net), count, sizeof *b.times);
     if (!b.times)
         return GY_NOMEM(&net->error, "a table of times", count * sizeof *b.times);
     const int status = rbench_print(&b);
-    gy_alloc_free(gy_engine_alloc(net), b.times, count * sizeof *b.times);
+    gy_alloc_free(gy_engine_scratch(net), b.times, count * sizeof *b.times);
     return status;
 }

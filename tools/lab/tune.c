@@ -90,7 +90,7 @@ static int tune_collect(struct tune *t)
     const int train = net->config.mode == GYRE_TRAIN, first = train ? GY_FORWARD : GY_EVAL, last = train ? GY_BACKWARD : GY_EVAL;
     for (int p = first; p <= last; p++)
         t->room += net->plan.program[p].count;
-    t->ops = gy_alloc_take(gy_engine_alloc(net), (size_t)t->room, sizeof *t->ops);
+    t->ops = gy_alloc_take(gy_engine_scratch(net), (size_t)t->room, sizeof *t->ops);
     if (!t->ops)
         return GY_NOMEM(&t->net->error, "a table of convolutions", (size_t)t->room * sizeof *t->ops);
     for (int p = first; p <= last; p++)
@@ -250,13 +250,13 @@ static int tune_kernel(struct tune *t, struct tune_op *o, struct tune_race *race
 
 static int tune_every_kernel(struct tune *t)
 {
-    struct tune_race *const race = gy_alloc_take(gy_engine_alloc(t->net), 1, sizeof *race);
+    struct tune_race *const race = gy_alloc_take(gy_engine_scratch(t->net), 1, sizeof *race);
     int status = race ? GY_OK : GY_NOMEM(&t->net->error, "the list of variants", sizeof *race);
     if (status == GY_OK)
         status = tune_compile(t, race);
     for (int i = 0; i < t->count && status == GY_OK; i++)
         status = tune_kernel(t, &t->ops[i], race);
-    gy_alloc_free(gy_engine_alloc(t->net), race, sizeof *race);
+    gy_alloc_free(gy_engine_scratch(t->net), race, sizeof *race);
     return status;
 }
 
@@ -388,7 +388,7 @@ static int tune_run(struct tune *t, const struct gyre_tune_config *config)
     struct gyre_net *net = t->net;
     GY_TRY(tune_check(t, config));
     GY_TRY(tune_check_clock(t));
-    GY_TRY(gy_tuned_read(&t->tuned, t->path, gy_engine_alloc(net), net->backend, &net->caps, &net->error));
+    GY_TRY(gy_tuned_read(&t->tuned, t->path, gy_engine_scratch(net), net->backend, &net->caps, &net->error));
     tune_say_source(t);
     GY_TRY(tune_collect(t));
     if (t->count == 0)
@@ -406,12 +406,12 @@ GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config
     struct gyre_tune_config usual;
     struct tune t = { .net = net, .sink = gy_sink_of(out) };
     gyre_tune_config_default(&usual);
-    gy_arena_open_hook(&t.plans, gy_engine_alloc(net));
+    gy_arena_open_hook(&t.plans, gy_engine_scratch(net));
     const int status = tune_run(&t, config ? config : &usual);
     if (t.scratch)
         net->backend->mem_put(net->backend_self, t.scratch, t.scratch_bytes, GY_MEM_DEVICE);
     gy_arena_close(&t.plans);
-    gy_alloc_free(gy_engine_alloc(net), t.ops, (size_t)t.room * sizeof *t.ops);
+    gy_alloc_free(gy_engine_scratch(net), t.ops, (size_t)t.room * sizeof *t.ops);
     if (t.tuned.alloc.fn)
         gy_tuned_close(&t.tuned);
     return status;

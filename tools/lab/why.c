@@ -471,7 +471,7 @@ static void why_try_all(struct gy_why *why, int loader_threads)
 static int why_take(struct why_run *run)
 {
     struct gyre_net *net = run->why.net;
-    const struct gy_alloc *alloc = gy_engine_alloc(net);
+    const struct gy_alloc *alloc = gy_engine_scratch(net);
     const size_t steps = (size_t)run->config.steps, ops = (size_t)run->why.op_count;
     run->why.ops = gy_alloc_take(alloc, ops, sizeof *run->why.ops);
     run->ns = gy_alloc_take(alloc, ops * steps, sizeof *run->ns);
@@ -487,7 +487,7 @@ static int why_take(struct why_run *run)
 static void why_give(struct why_run *run)
 {
     struct gyre_net *net = run->why.net;
-    const struct gy_alloc *alloc = gy_engine_alloc(net);
+    const struct gy_alloc *alloc = gy_engine_scratch(net);
     const size_t steps = (size_t)run->config.steps, ops = (size_t)run->why.op_count;
     gyre_close_loader(run->loader);
     gy_noise_free(net, &run->noise);
