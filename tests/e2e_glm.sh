@@ -214,6 +214,9 @@ for model in no/such.model .; do
 done
 expect 3 "$GYRE" launch -n 2 --threads 1 -- "$GYRE" glm train g.blocks no/such.model
 tells "$err" 'gyre: no/such.model: cannot be written: '
+expect 3 "$GYRE" glm train g.blocks traced.model --trace no/such.svg
+tells "$err" 'gyre: no/such.svg: cannot be written: '
+absent traced.model
 expect 0 "$GYRE" glm train read.svm no/such.model --folds 2 --gap 0 --epochs 2
 # a model of hashed ids takes rows that are hashed alike, and hashes text itself
 expect 0 "$GYRE" glm train g.svm h.model --hash-bits 10

@@ -79,11 +79,7 @@ if command -v setsid >/dev/null; then
     (exec setsid "$GYRE" launch --hosts "$TMP/hosts" --ssh "sh $TMP/ssh" --threads 1 -- "$GYRE" train "$TMP/plain.net" "$TMP/data" \
         --schedule constant --lr .001 --steps 1000000 --checkpoint-every 5 --batch 4 --test-data none --out "$TMP/hung") >"$out" 2>"$err" </dev/null &
     pid=$!
-    tries=0
-    while [ -z "$(newest "$TMP/hung" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-        tries=$((tries + 1))
-        sleep 0.05
-    done
+    await "$TMP/hung"
     kill -s HUP -- "-$pid"
     got=0
     wait $pid || got=$?

@@ -56,14 +56,6 @@ rank_process()
         fi
     done
 }
-await() # until FOLDER has a checkpoint
-{
-    tries=0
-    while [ -z "$(newest "$1" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-        tries=$((tries + 1))
-        sleep 0.05
-    done
-}
 
 # ---- disturbed runs: at a constant rate a run may be cut anywhere. Each is stopped amid 100,000
 # steps and goes on for some more. Then it has the bits of an undisturbed run.
@@ -88,14 +80,6 @@ rank_process()
             echo "$process"
             return
         fi
-    done
-}
-await() # until FOLDER has a checkpoint
-{
-    tries=0
-    while [ -z "$(newest "$1" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-        tries=$((tries + 1))
-        sleep 0.05
     done
 }
 # disturb FOLDER RANK SIGNAL: once there is a checkpoint; without such a process the job is ended

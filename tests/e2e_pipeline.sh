@@ -143,11 +143,7 @@ json
 run 2 "$TMP/stopped" "$TMP/tiny.net" --schedule constant --lr .02 --steps 100000 --batch 12 --micro 3 --pipeline 2 \
     --checkpoint-every 6 >"$out" 2>"$err" </dev/null &
 pid=$!
-tries=0
-while [ -z "$(newest "$TMP/stopped" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
-done
+await "$TMP/stopped"
 launcher=$(pgrep -f "launch --ranks 2 --threads 1 -- .* --out $TMP/stopped " | head -n 1)
 if [ -n "$launcher" ] && kill -TERM "$launcher"; then ok; else bad 'the launcher is not found'; fi
 got=0
@@ -165,11 +161,7 @@ equal "$TMP/calm" "$TMP/stopped"
 run 3 "$TMP/killed" "$TMP/tiny.net" --schedule constant --lr .02 --steps 100000 --batch 12 --micro 3 --pipeline 3 \
     --checkpoint-every 6 >"$out" 2>"$err" </dev/null &
 pid=$!
-tries=0
-while [ -z "$(newest "$TMP/killed" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
-done
+await "$TMP/killed"
 victim=
 for process in $(pgrep -f "out $TMP/killed "); do
     if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q '^GYRE_RANK=1$'; then victim=$process; fi

@@ -74,8 +74,8 @@ says "$out" "^recipe: $TMP/small.txt; as it was run: $TMP/a/recipe.txt"
 says "$out" '^run: 12 steps of 6 images'
 says "$TMP/a/recipe.txt" '^# small: three epochs'
 says "$TMP/a/recipe.txt" '^batch 6$'
-tells "$TMP/a/recipe.txt" "epochs 2  # of the command line; $TMP/small.txt: 3"
-tells "$TMP/a/recipe.txt" "flip off  # of the command line; $TMP/small.txt: on"
+tells "$TMP/a/recipe.txt" "epochs 2  # $TMP/small.txt has 3"
+tells "$TMP/a/recipe.txt" "flip off  # $TMP/small.txt has on"
 says "$TMP/a/recipe.txt" '^mean 0.5,0.25,0.125$'
 says "$TMP/a/recipe.txt" '^schedule poly$'
 says "$TMP/a/recipe.txt" '^size 16 '

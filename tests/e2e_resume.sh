@@ -72,11 +72,7 @@ RUN=exec
 train 2 stopped --epochs 100000 --accumulate 7 >"$out" 2>"$err" </dev/null &
 pid=$!
 RUN=
-tries=0
-while [ -z "$(newest "$TMP/stopped" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
-done
+await "$TMP/stopped"
 kill -TERM $pid
 got=0
 wait $pid || got=$?

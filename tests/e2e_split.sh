@@ -66,11 +66,7 @@ expect 0 "$GYRE" eval "$(newest "$TMP/plain")" "$TMP/data/test"
 # ---- a rank that is killed: it is named, and nobody hangs
 run 3 "$TMP/killed" --schedule constant --lr .02 --steps 100000 --batch 4 --checkpoint-every 6 >"$out" 2>"$err" </dev/null &
 pid=$!
-tries=0
-while [ -z "$(newest "$TMP/killed" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
-done
+await "$TMP/killed"
 victim=
 for process in $(pgrep -f "out $TMP/killed "); do
     if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q '^GYRE_RANK=1$'; then victim=$process; fi

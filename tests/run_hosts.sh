@@ -157,11 +157,7 @@ lose()
     shift 3
     launch -- "$GYRE" train "$TMP/plain.net" "$TMP/data" --epochs 100000 --lr .02 --test-data none --batch 2 --out "$folder" >"$out" 2>"$err" &
     pid=$!
-    tries=0
-    while [ -z "$(newest "$folder" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-        tries=$((tries + 1))
-        sleep 0.05
-    done
+    await "$folder"
     PROCESS=$(victim_of "$folder" "$victim")
     export PROCESS
     began=$(date +%s)

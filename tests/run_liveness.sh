@@ -54,11 +54,7 @@ lose()
     GYRE_ALLREDUCE=$algorithm "$GYRE" launch --hosts "$TMP/hosts.txt" --threads 1 --ssh "sh $TMP/enter" -- "$GYRE" train "$TMP/plain.net" "$TMP/data" \
         --epochs 100000 --lr .02 --test-data none --batch 2 --out "$folder" >"$out" 2>"$err" &
     pid=$!
-    tries=0
-    while [ -z "$(newest "$folder" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
-        tries=$((tries + 1))
-        sleep 0.05
-    done
+    await "$folder"
     began=$(date +%s%N)
     if ! "$@"; then bad "this system cannot: $*"; fi
     (sleep 60; kill $pid) 2>/dev/null &

@@ -458,6 +458,8 @@ static int glm_train_run(const void *values, char **args, int count)
         return cli_error(&error);
     if (gyre_job_rank(c.job) == 0 && !v->folds)
         code = cli_can_write(path);
+    if (code == CLI_OK && v->trace)
+        code = cli_can_write(v->trace);
     if (code == CLI_OK)
         code = glm_train_with(v, &c, path);
     code = cli_job_end(c.job, code);

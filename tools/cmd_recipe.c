@@ -269,8 +269,7 @@ static void put_option(const struct cli_option *o, const char *plain, const char
     if (strcmp(now, recipe) == 0 && strcmp(now, plain) == 0)
         return;
     snprintf(line, sizeof line, "%s%s%s%s%.500s%s%s\n", o->name, bare ? "" : " ", bare ? "" : now,
-             changed ? "  # of the command line; " : "", changed ? name : "", changed ? ": " : "",
-             changed ? recipe : "");
+             changed ? "  # " : "", changed ? name : "", changed ? " has " : "", changed ? recipe : "");
     put_text(out, line, strlen(line));
 }
 
