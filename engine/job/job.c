@@ -13,6 +13,7 @@
  * computes on, so that ranks meet once a step. */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/clock.h"
@@ -34,9 +35,15 @@
 /* ---- opening ---- */
 
 /* Never shortens the file, whoever comes late. The pages exist then, or this fails: a page that is
- * missing later would be a SIGBUS. */
+ * missing later would be a SIGBUS. Memory that the machine lacks is not asked for: the system would
+ * end processes until it had it. */
 static int job_lengthen(int fd, size_t bytes, struct gy_error *err)
 {
+    struct stat info;
+    uint64_t available;
+    const uint64_t had = fstat(fd, &info) == 0 ? (uint64_t)info.st_size : 0;
+    if (bytes > had && gy_memory_short(bytes - had, &available))
+        return GY_NOMEM(err, "the ranks' memory", bytes - had);
     const int reason = posix_fallocate(fd, 0, (off_t)bytes);
     if (reason != 0)
         return GY_FAIL(err, GY_E_IO, "the ranks' memory cannot have %zu bytes: %s", bytes, strerror(reason));
