@@ -432,6 +432,12 @@ static int glm_train_spares(const struct glm_values *v, const char *rows, const 
     return code;
 }
 
+static int glm_can_write(const struct glm_values *v, const char *model)
+{
+    const int code = v->folds ? CLI_OK : cli_can_write(model);
+    return code == CLI_OK && v->trace ? cli_can_write(v->trace) : code;
+}
+
 static int glm_train_run(const void *values, char **args, int count)
 {
     const struct glm_values *v = values;
@@ -456,10 +462,8 @@ static int glm_train_run(const void *values, char **args, int count)
     }
     if (gyre_job_open(&c.job, NULL, &error) != GYRE_OK)
         return cli_error(&error);
-    if (gyre_job_rank(c.job) == 0 && !v->folds)
-        code = cli_can_write(path);
-    if (code == CLI_OK && v->trace)
-        code = cli_can_write(v->trace);
+    if (gyre_job_rank(c.job) == 0)
+        code = glm_can_write(v, path);
     if (code == CLI_OK)
         code = glm_train_with(v, &c, path);
     code = cli_job_end(c.job, code);
