@@ -7,11 +7,10 @@
 #include "net/schedule/schedule.h"
 
 struct gy_net_algorithm {
-    const char *name;    /* "ring" */
-    const char *about;   /* one line for people */
-    int (*build)(struct gy_net_schedule *out, const struct gy_net_shape *shape, int goal, const struct gy_alloc *alloc,
-                 struct gy_error *err);
-    unsigned goals;      /* bits 1 << enum gy_net_goal */
+    const char *name;      /* "ring" */
+    const char *about;     /* one line for people */
+    gy_net_builder *build; /* builders.h */
+    unsigned goals;        /* bits 1 << enum gy_net_goal */
 };
 GY_INT const struct gy_net_algorithm *gy_net_algorithms(size_t *count);
 GY_INT const struct gy_net_algorithm *gy_net_algorithm(const char *name); /* NULL: none */

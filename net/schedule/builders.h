@@ -6,21 +6,16 @@
 #define GY_NET_BUILDERS_H
 #include "net/schedule/schedule.h"
 
-/* The head of a builder, which its definition repeats. It writes the schedule of a shape for a goal
- * (enum gy_net_goal) into out, unproved. Errors and ownership are those of gy_net_build. */
-#define GY_NET_BUILDER(name)                                                                                           \
-    GY_INT int name(struct gy_net_schedule *out, const struct gy_net_shape *shape, int goal, const struct gy_alloc *alloc, \
-                    struct gy_error *err)
-GY_NET_BUILDER(gy_net_build_ring);         /* schedule_dims.c */
-GY_NET_BUILDER(gy_net_build_halving);
-GY_NET_BUILDER(gy_net_build_direct);
-GY_NET_BUILDER(gy_net_build_multiring);
-GY_NET_BUILDER(gy_net_build_multihalving);
-GY_NET_BUILDER(gy_net_build_hosts);        /* schedule_hosts.c */
-GY_NET_BUILDER(gy_net_build_doubling);     /* schedule_tree.c */
-GY_NET_BUILDER(gy_net_build_tree);
-GY_NET_BUILDER(gy_net_build_blocks);       /* schedule_blocks.c */
-GY_NET_BUILDER(gy_net_build_binomial);
+GY_INT gy_net_builder gy_net_build_ring;         /* schedule_dims.c */
+GY_INT gy_net_builder gy_net_build_halving;
+GY_INT gy_net_builder gy_net_build_direct;
+GY_INT gy_net_builder gy_net_build_multiring;
+GY_INT gy_net_builder gy_net_build_multihalving;
+GY_INT gy_net_builder gy_net_build_hosts;        /* schedule_hosts.c */
+GY_INT gy_net_builder gy_net_build_doubling;     /* schedule_tree.c */
+GY_INT gy_net_builder gy_net_build_tree;
+GY_INT gy_net_builder gy_net_build_blocks;       /* schedule_blocks.c */
+GY_INT gy_net_builder gy_net_build_binomial;
 
 /* The number of parts that every host deals to its ranks in order: part p goes to local rank p *
  * size / parts. It is the least common multiple of the sizes. Where that is above 64, it is the

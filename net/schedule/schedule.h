@@ -120,4 +120,9 @@ GY_INT void gy_net_print(const struct gy_net_schedule *s, const struct gy_net_pr
 GY_INT int gy_net_read_schedule(struct gy_net_schedule *out, const char *text, size_t bytes, const char *name, const struct gy_alloc *alloc,
                                 struct gy_error *err);
 
+/* A builder writes the schedule of a shape for a goal (enum gy_net_goal) into out, unproved. Errors
+ * and ownership are those of gy_net_build (algorithms.h). */
+typedef int gy_net_builder(struct gy_net_schedule *out, const struct gy_net_shape *shape, int goal,
+                           const struct gy_alloc *alloc, struct gy_error *err);
+
 #endif

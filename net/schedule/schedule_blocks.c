@@ -54,7 +54,8 @@ static void blocks_moves(struct gy_net_schedule *s, int lane, int lo, int count,
     blocks_moves(s, lane, lo + left, count - left, depth + 1, all);
 }
 
-GY_NET_BUILDER(gy_net_build_blocks)
+GY_INT int gy_net_build_blocks(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                               int goal, const struct gy_alloc *alloc, struct gy_error *err)
 {
     const int all = blocks_height(shape->ranks, 0, shape->ranks);
     gy_net_open_schedule(out, alloc, "blocks", goal, shape->ranks, shape->lanes, shape->lanes);

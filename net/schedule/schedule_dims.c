@@ -127,13 +127,32 @@ static int dims_build(struct gy_net_schedule *out, const char *name, const struc
     return gy_net_finish(out, err);
 }
 
-#define DIMS_ALGORITHM(function, name, kind, flat)                                                                     \
-    GY_NET_BUILDER(function)                                                                                           \
-    {                                                                                                                  \
-        return dims_build(out, name, &kind, shape, flat, goal, alloc, err);                                            \
-    }
-DIMS_ALGORITHM(gy_net_build_ring, "ring", dims_ring, 1)
-DIMS_ALGORITHM(gy_net_build_halving, "halving", dims_halving, 1)
-DIMS_ALGORITHM(gy_net_build_direct, "direct", dims_direct, 1)
-DIMS_ALGORITHM(gy_net_build_multiring, "multiring", dims_ring, 0)
-DIMS_ALGORITHM(gy_net_build_multihalving, "multihalving", dims_halving, 0)
+GY_INT int gy_net_build_ring(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                             int goal, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    return dims_build(out, "ring", &dims_ring, shape, 1, goal, alloc, err);
+}
+
+GY_INT int gy_net_build_halving(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                                int goal, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    return dims_build(out, "halving", &dims_halving, shape, 1, goal, alloc, err);
+}
+
+GY_INT int gy_net_build_direct(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                               int goal, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    return dims_build(out, "direct", &dims_direct, shape, 1, goal, alloc, err);
+}
+
+GY_INT int gy_net_build_multiring(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                                  int goal, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    return dims_build(out, "multiring", &dims_ring, shape, 0, goal, alloc, err);
+}
+
+GY_INT int gy_net_build_multihalving(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                                     int goal, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    return dims_build(out, "multihalving", &dims_halving, shape, 0, goal, alloc, err);
+}

@@ -85,7 +85,8 @@ static int hosts_fill(const struct gy_net_shape *shape, int hosts, int *size, in
     return sum;
 }
 
-GY_NET_BUILDER(gy_net_build_hosts)
+GY_INT int gy_net_build_hosts(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                              int goal, const struct gy_alloc *alloc, struct gy_error *err)
 {
     const int hosts = shape->host_count > 0 ? shape->host_count : shape->dim_count > 0 ? shape->ranks / shape->dims[0] : 1;
     int *const table = gy_alloc_take(alloc, (size_t)hosts * 3, sizeof *table);

@@ -28,7 +28,8 @@ static void tree_open(struct gy_net_schedule *s, const char *name, const struct 
     s->dims[0] = shape->ranks;
 }
 
-GY_NET_BUILDER(gy_net_build_doubling)
+GY_INT int gy_net_build_doubling(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                                 int goal, const struct gy_alloc *alloc, struct gy_error *err)
 {
     int core = 1, round;
     while (core * 2 <= shape->ranks)
@@ -76,7 +77,8 @@ static void tree_edges(const struct tree_walk *w, int lo, int hi, int depth)
     }
 }
 
-GY_NET_BUILDER(gy_net_build_tree)
+GY_INT int gy_net_build_tree(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                             int goal, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct tree_walk w = { .s = out, .ranks = shape->ranks };
     while (1 << w.height <= shape->ranks)
@@ -89,7 +91,8 @@ GY_NET_BUILDER(gy_net_build_tree)
     return gy_net_finish(out, err);
 }
 
-GY_NET_BUILDER(gy_net_build_binomial)
+GY_INT int gy_net_build_binomial(struct gy_net_schedule *out, const struct gy_net_shape *shape,
+                                 int goal, const struct gy_alloc *alloc, struct gy_error *err)
 {
     tree_open(out, "binomial", shape, shape->lanes, goal, alloc);
     for (int lane = 0; lane < shape->lanes; lane++)
