@@ -66,8 +66,8 @@ GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink)
     return sink ? (struct gy_sink){ .write = sink->write, .user = sink->user } : (struct gy_sink){ NULL, NULL, 1 };
 }
 
-/* The caller's block: its first bytes say how far it is taken. Memory that is given
- * back is not used again, and is part of what gyre_measure counts. */
+/* The caller's block: its first bytes say how far it is taken. Memory that is given back is not
+ * used again, and is part of what gyre_measure counts. */
 struct public_block {
     unsigned char *at;
     size_t left;
