@@ -268,6 +268,9 @@ for model in three soft ridge; do
     expect 0 "$GYRE" glm train three.svm $model.onnx $([ $model = ridge ] && echo --loss squared) $([ $model = soft ] && echo --softmax)
     there $model.onnx
 done
+# no two nodes of an ONNX model have the same name: a type that comes twice stands there twice
+expect 0 "$GYRE" glm train three.svm shares.onnx --normalize
+if [ "$(grep -ao Normalizer shares.onnx | wc -l)" = 2 ]; then ok; else bad 'two nodes have one name'; fi
 
 # ---- another program proves what a model's file says; a missed gap is told by the exit code
 for model in three soft ridge; do

@@ -139,7 +139,7 @@ static void onnx_node(struct onnx *o, const char *type, const char *from, const 
     onnx_text(&o->node, 2, to);
     if (to2)
         onnx_text(&o->node, 2, to2);
-    onnx_text(&o->node, 3, type);
+    onnx_text(&o->node, 3, to); /* its name: no two nodes have the same output */
     onnx_text(&o->node, 4, type);
     onnx_text(&o->node, 7, "ai.onnx.ml");
 }
