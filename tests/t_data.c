@@ -347,28 +347,28 @@ static void test_folder(void)
     struct gy_data *data;
     struct df_log log = {0, ""};
     char name[64];
-    df_folder("f"), df_folder("f/train"), df_folder("f/train/b (1) [x]"), df_folder("f/train/a"),
+    df_folder("f"), df_folder("f/train"), df_folder("f/train/b (1) [x].png"), df_folder("f/train/a"),
         df_folder("f/train/.git");
-    df_folder("f/val"), df_folder("f/val/a");
-    df_write_pnm("f/train/b (1) [x]/2 two.ppm", 2, 6, 5, 3);
-    df_write_pnm("f/train/b (1) [x]/10.PPM", 10, 4, 4, 3);
+    df_folder("f/val"), df_folder("f/val/a.png");
+    df_write_pnm("f/train/b (1) [x].png/2 two.ppm", 2, 6, 5, 3);
+    df_write_pnm("f/train/b (1) [x].png/10.PPM", 10, 4, 4, 3);
     df_write_pnm("f/train/a/z.pgm", 26, 3, 3, 1);
     df_write_pnm("f/train/a/B.pnm", 1, 3, 3, 3);
-    df_write_pnm("f/val/a/v.ppm", 5, 3, 3, 3);
+    df_write_pnm("f/val/a.png/v.ppm", 5, 3, 3, 3);
     df_write("f/train/a/notes.txt", "x", 1);
     df_write("f/train/a/x.gif", "GIF89a", 6);
     df_write("f/train/readme", "x", 1);
     T_CHECK(df_data(&data, df_path("f/"), "train", 0, &log, &data_err) == GY_OK);
     T_CHECK(strcmp(gy_data_format(data), "folder") == 0 && gy_data_count(data) == 4 && gy_data_classes(data) == 2);
     T_CHECK_MSG(log.lines == 1 && strstr(log.last, "2 files ignored"), "%d: %s", log.lines, log.last);
-    T_CHECK(strcmp(gy_data_class_name(data, 0), "a") == 0 && strcmp(gy_data_class_name(data, 1), "b (1) [x]") == 0);
+    T_CHECK(strcmp(gy_data_class_name(data, 0), "a") == 0 && strcmp(gy_data_class_name(data, 1), "b (1) [x].png") == 0);
     T_CHECK(gy_data_label(data, 1) == 0 && gy_data_label(data, 2) == 1);
     T_CHECK(data_same(data, 0, 1, 3, 3, 3) && data_same(data, 2, 10, 4, 4, 3) && data_same(data, 3, 2, 6, 5, 3));
     struct gy_image image;
     T_CHECK(gy_data_read(data, 1, data_decoder, &image, &data_err) == GY_OK && image.c == 3 &&
             image.pixels[4] == df_pixel(26, 0, 1, 0));
     gy_data_sample_name(data, 3, name, sizeof name);
-    T_CHECK_MSG(strcmp(name, "train/b (1) [x]/2 two.ppm") == 0, "%s", name);
+    T_CHECK_MSG(strcmp(name, "train/b (1) [x].png/2 two.ppm") == 0, "%s", name);
     gy_data_close(data);
     T_CHECK(df_data(&data, df_path("f/train"), "", 0, NULL, &data_err) == GY_OK && gy_data_count(data) == 4);
     gy_data_close(data);
@@ -470,9 +470,9 @@ static void test_pack(void)
     int32_t h, w;
     gy_data_side(packed, &h, &w);
     T_CHECK(strcmp(gy_data_format(packed), "packed") == 0 && gy_data_count(packed) == 4 && h == 0 && w == 0);
-    T_CHECK(strcmp(gy_data_class_name(packed, 1), "b (1) [x]") == 0 && gy_data_label(packed, 2) == 1);
+    T_CHECK(strcmp(gy_data_class_name(packed, 1), "b (1) [x].png") == 0 && gy_data_label(packed, 2) == 1);
     T_CHECK(data_same(packed, 0, 1, 3, 3, 3) && data_same(packed, 3, 2, 6, 5, 3));
-    T_CHECK(strcmp(gy_data_sample_name(packed, 3, name, sizeof name), "train/b (1) [x]/2 two.ppm") == 0);
+    T_CHECK(strcmp(gy_data_sample_name(packed, 3, name, sizeof name), "train/b (1) [x].png/2 two.ppm") == 0);
     gy_data_close(packed);
     config.side = 4;
     T_CHECK(gy_data_pack(folder, df_path("again.gyr"), &config, &data_err) == GY_OK);

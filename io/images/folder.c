@@ -189,8 +189,6 @@ static int folder_take_class(void *user, const char *name, struct gy_error *err)
 {
     struct folder_walk *walk = user;
     char path[4096];
-    if (folder_is_image(name))
-        return GY_OK;
     GY_TRY(gy_file_join(path, sizeof path, walk->root, name, err));
     const int kind = gy_file_exists(path);
     if (kind < 0) /* a class too few would give all behind it other labels */
@@ -326,7 +324,7 @@ static int folder_look_at(void *user, const char *name, struct gy_error *err)
 {
     struct folder_look *look = user;
     char path[4096];
-    if (!look->found && !folder_is_image(name)) {
+    if (!look->found) {
         GY_TRY(gy_file_join(path, sizeof path, look->path, name, err));
         const int kind = gy_file_exists(path);
         if (kind < 0)
