@@ -98,9 +98,9 @@ static void test_idx_refused(void)
     head[3] = 4;
     memset(head + 4, 0xff, 16);
     DATA_REFUSED(gy_idx_parse(head, 40, "i", &view, &data_err), GY_E_FORMAT, "dimension");
-    df_folder("bad");
-    df_write_idx("bad/train", 4, 2, 2, 2);
-    df_write_idx("bad/other", 5, 2, 2, 2);
+    df_folder("bad"), df_write("bad/text", "some", 4);
+    df_write_idx("bad/train", 4, 2, 2, 2), df_write_idx("bad/other", 5, 2, 2, 2);
+    DATA_REFUSED(data_open_path(df_path("bad/text"), "train"), GY_E_FORMAT, "no data set found");
     rename(df_path("bad/other-labels-idx1-ubyte"), df_path("bad/train-labels-idx1-ubyte"));
     DATA_REFUSED(data_open_path(df_path("bad"), "train"), GY_E_MISMATCH, "5 labels for 4 images");
     unlink(df_path("bad/train-labels-idx1-ubyte"));

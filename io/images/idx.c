@@ -106,6 +106,15 @@ static int idx_try(char *out, size_t room, const char *path, const char *middle,
     return 0;
 }
 
+/* The last place of word in the part of path behind its folder, or NULL. */
+static const char *idx_last(const char *path, const char *word)
+{
+    const char *base = strrchr(path, '/'), *found = NULL;
+    for (const char *at = base ? base : path; (at = strstr(at, word)) != NULL; at++)
+        found = at;
+    return found;
+}
+
 /* Finds the images file. path is a folder or a prefix, which sets *has_splits, or a file name or
  * its first part. */
 static int idx_find_images(char *out, size_t room, const char *path, const char *split, int *has_splits)
@@ -113,8 +122,9 @@ static int idx_find_images(char *out, size_t room, const char *path, const char 
     static const char *const tails[] = {"-images-idx3-ubyte", "-images.idx3-ubyte", "-images-idx4-ubyte"};
     const int kind = gy_file_exists(path);
     *has_splits = 0;
-    if (kind == 1)
-        return gy_text_copy(out, room, path) == 0;
+    if (kind == 1) /* by its name or its first bytes */
+        return (idx_last(path, "images") || gy_file_begins(path, "\0\0\x08", 3)) &&
+               gy_text_copy(out, room, path) == 0;
     for (size_t t = 0; t < GY_COUNT(tails); t++) {
         const char *alias;
         for (int i = 0; (alias = gy_data_split_alias(split[0] ? split : "train", i)) != NULL; i++) {
@@ -127,15 +137,6 @@ static int idx_find_images(char *out, size_t room, const char *path, const char 
             return 1;
     }
     return 0;
-}
-
-/* The last place of word in the part of path behind its folder, or NULL. */
-static const char *idx_last(const char *path, const char *word)
-{
-    const char *base = strrchr(path, '/'), *found = NULL;
-    for (const char *at = base ? base : path; (at = strstr(at, word)) != NULL; at++)
-        found = at;
-    return found;
 }
 
 /* Finds the labels file beside the images file: "images" becomes "labels", "idx3" or "idx4" becomes
