@@ -202,6 +202,17 @@ static int ckpt_misfit(struct gyre_net *net, struct ckpt_reader *r, const char *
     return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: tensor '%.120s' %s", r->path, name, why);
 }
 
+/* "[64,3,7,7]", cut where it is longer than text. */
+static const char *ckpt_shape(const int64_t *shape, int dims, char text[64])
+{
+    int used = snprintf(text, 64, "[");
+    for (int i = 0; i < dims && used < 64; i++)
+        used += snprintf(text + used, 64 - (size_t)used, "%s%" PRId64, i > 0 ? "," : "", shape[i]);
+    if (used < 63)
+        memcpy(text + used, "]", 2);
+    return text;
+}
+
 static int ckpt_fits(const struct gy_st_tensor *t, const struct gy_param *p)
 {
     int64_t shape[4];
@@ -240,11 +251,11 @@ static int ckpt_take(struct gyre_net *net, void *ctx, int param, int region, con
     if (!t)
         return ckpt_misfit(net, r, name, "is missing");
     if (!ckpt_fits(t, p)) {
-        char why[128];
+        char why[160], has[64], wants[64];
         int64_t want[4];
         const int dims = gy_param_shape(p, want);
-        snprintf(why, sizeof why, "has %d dimensions and %" PRId64 " elements; the net has %d and %" PRId64, t->dims, t->count,
-                 dims, p->count);
+        snprintf(why, sizeof why, "has shape %s; the net has %s", ckpt_shape(t->shape, t->dims, has),
+                 ckpt_shape(want, dims, wants));
         return ckpt_misfit(net, r, name, why);
     }
     for (int32_t k = 0; k < p->k; k++)
