@@ -113,6 +113,25 @@ static void mt_test_edges(void)
     gy_metrics_close(metrics);
 }
 
+/* Who is not first is never counted as right: of scores that are not numbers, every other class is
+ * higher. */
+static void mt_test_nan(void)
+{
+    static const float scores[3][3] = {{NAN, NAN, NAN}, {NAN, 0.75f, 0.25f}, {0.25f, NAN, 0.75f}}, loss[3] = {NAN, 1, 1};
+    static const int32_t labels[3] = {0, 1, 2}, rank[3] = {2, 1, 1};
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_metrics *metrics = NULL;
+    struct gy_metrics_total total;
+    struct gy_error err;
+    if (!T_CHECK(gy_metrics_open(&metrics, &alloc, 3, 3, &err) == GY_OK))
+        return;
+    T_CHECK(gy_metrics_add(metrics, scores[0], labels, loss, rank, 3, &err) == GY_OK);
+    gy_metrics_finish(metrics);
+    gy_metrics_total(metrics, &total);
+    T_CHECK(mt_near(total.top1, 0) && mt_near(total.macro.recall, 0) && total.macro.right == 0);
+    gy_metrics_close(metrics);
+}
+
 /* Too many scores to keep: left out, and said. More classes than a matrix is kept for. */
 static void mt_test_limits(void)
 {
@@ -190,6 +209,7 @@ int main(void)
     mt_test_values();
     mt_test_batches();
     mt_test_edges();
+    mt_test_nan();
     mt_test_limits();
     mt_test_text();
     mt_test_worst();

@@ -90,12 +90,12 @@ GY_INT void gy_metrics_close(struct gy_metrics *metrics)
     gy_alloc_free(&alloc, metrics, sizeof *metrics);
 }
 
-/* The first class with the highest score; NaN counts as lowest. */
-static int32_t met_best(const float *scores, int32_t classes)
+/* The first class with the highest score, but for `label`; NaN counts as lowest. */
+static int32_t met_best_other(const float *scores, int32_t classes, int32_t label)
 {
-    int32_t best = 0;
-    for (int32_t c = 1; c < classes; c++)
-        if (scores[c] > scores[best] || (isnan(scores[best]) && !isnan(scores[c])))
+    int32_t best = label == 0 && classes > 1;
+    for (int32_t c = best + 1; c < classes; c++)
+        if (c != label && (scores[c] > scores[best] || (isnan(scores[best]) && !isnan(scores[c]))))
             best = c;
     return best;
 }
@@ -110,7 +110,7 @@ GY_INT int gy_metrics_add(struct gy_metrics *metrics, const float *scores, const
         if (labels[i] < 0 || rank[i] < 0)
             continue;
         const float *row = scores + i * metrics->classes;
-        const int32_t label = labels[i], best = rank[i] == 0 ? label : met_best(row, metrics->classes);
+        const int32_t label = labels[i], best = rank[i] == 0 ? label : met_best_other(row, metrics->classes, label);
         metrics->samples++;
         metrics->top1 += rank[i] < 1;
         metrics->top5 += rank[i] < 5;
