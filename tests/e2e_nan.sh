@@ -102,4 +102,9 @@ says "$err" 'image_7.pfm'
 make_pfm "$TMP/data/train/class_1/image_7.pfm" 1 7
 expect 0 train "$TMP/run" --epochs 2 --resume
 there "$TMP/run/checkpoint-8.safetensors"
+
+# ---- a test on a row of NaN is shown, too
+make_pfm "$TMP/data/test/class_1/image_7.pfm" 1 7 2
+expect 0 train "$TMP/tested" --epochs 1
+says "$out" 'test loss -\{0,1\}nan  test accuracy [0-9]'
 finish

@@ -140,7 +140,7 @@ static void train_line(const struct gyre_progress *p)
     char time_left[32];
     printf("epoch %d/%d  step %" PRId64 "/%" PRId64 "  loss %.4f  accuracy %.2f %%", p->epoch, p->epochs, p->step, p->steps, p->loss,
            100 * p->accuracy);
-    if (strcmp(p->event, "epoch") == 0 && p->test_loss == p->test_loss)
+    if (strcmp(p->event, "epoch") == 0 && p->test_accuracy == p->test_accuracy)
         printf("  test loss %.4f  test accuracy %.2f %%  top-5 %.2f %%", p->test_loss, 100 * p->test_accuracy, 100 * p->test_top5);
     printf("  %.0f images/s", p->images_per_second);
     if (strcmp(p->event, "epoch") == 0)
