@@ -136,6 +136,7 @@ static const struct txt_case txt_others[] = {
     { "csv", "1,2\n3\n", 0, NULL, "2:2", "1 columns, not 2" },
     { "csv", "1,2\n3,4,5\n", 0, NULL, "2:4", "more than 2 columns" },
     { "csv", "1,2\n3,\n", 0, NULL, "2:3", "a column is missing" },
+    { "csv", "1,2\r3,4\n", 0, NULL, "1:4", "byte 0x0d behind a number" },
     { "csv", "1,2,3\n3,,4\n", 0, NULL, "2:3", "a column is missing" },
     { "csv", "1,2\n3,NA\n", 0, NULL, "2:3", "'NA'" },
     { "csv", "1,2\n3,1e99\n", 0, NULL, "2:3", "'1e99'" },
@@ -144,7 +145,7 @@ static const struct txt_case txt_others[] = {
     { "csv", "1,2\n\n3,4\n", 0, NULL, "2:1", "a blank line" },
     { "csv", "\n1,2\n\n3,4\n", TXT_LENIENT, "2 0:1;4 0:3;", "blank lines were passed over 2 1", NULL },
     { "csv", "1\n2\n", 0, NULL, "1:1", "1 columns" },
-    { "csv", "1,2 3\n", 0, NULL, "1:3", "'2'" },
+    { "csv", "1,2 3\n", 0, NULL, "1:5", "byte 0x33 behind a number" },
 };
 
 /* by the look: no format is named */

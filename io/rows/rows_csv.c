@@ -23,7 +23,11 @@ static const unsigned char *rcsv_number(struct gy_rows_piece *o, const unsigned 
     p += quoted;
     while (*p == ' ')
         p++;
-    return *p == separator || gy_rows_at_end(p) ? p : gy_rows_fail_number(o, first, "a column");
+    if (*p == separator || gy_rows_at_end(p))
+        return p;
+    if (*p < ' ' || p[-1] == ' ')
+        return gy_rows_fail(o, p, "byte 0x%02x behind a number, not a separator or the line's end", *p);
+    return gy_rows_fail_number(o, first, "a column");
 }
 
 #define RCSV_ONES ((uint64_t)0x0101010101010101u)
