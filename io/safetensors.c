@@ -33,6 +33,7 @@ static const struct st_dtype {
     {"I8", 8, GY_ST_OTHER},      {"I16", 16, GY_ST_OTHER},     {"U16", 16, GY_ST_OTHER},    {"U32", 32, GY_ST_OTHER},
     {"U64", 64, GY_ST_OTHER},    {"C64", 64, GY_ST_OTHER},     {"F8_E4M3", 8, GY_ST_OTHER}, {"F8_E5M2", 8, GY_ST_OTHER},
     {"F8_E8M0", 8, GY_ST_OTHER}, {"F6_E2M3", 6, GY_ST_OTHER},  {"F6_E3M2", 6, GY_ST_OTHER}, {"F4", 4, GY_ST_OTHER},
+    {"F8_E4M3FNUZ", 8, GY_ST_OTHER}, {"F8_E5M2FNUZ", 8, GY_ST_OTHER},
 };
 
 GY_INT int gy_st_element_bytes(int type)

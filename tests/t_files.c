@@ -108,6 +108,8 @@ static void files_test_bad_headers(void)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9, GY_E_FORMAT, "1 bytes follow"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, GY_E_FORMAT, "needs 12 bytes"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,0]}}", 2, GY_E_FORMAT, "2 to 0"},
+        {"{\"a\":{\"dtype\":\"F8_E4M3FNUZ\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, GY_E_FORMAT, "needs 3"},
+        {"{\"a\":{\"dtype\":\"F8_E5M2FNUZ\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, GY_E_FORMAT, "needs 3"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"b\":{\"dtype\":\"U8\",\"shape\":[1],"
          "\"data_offsets\":[2,3]}}", 3, GY_E_FORMAT, "after"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"b\":{\"dtype\":\"U8\",\"shape\":[2],"
