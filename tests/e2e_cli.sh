@@ -292,6 +292,9 @@ expect 0 "$GYRE" eval "$TMP/run5" "$TMP/numbers"
 says "$out" '^2  *4  *[01][.]'
 expect 2 "$GYRE" train mlp "$TMP/data" --size 16 --out "$TMP/run4" --batch 6 --names red,green
 says "$err" '2 names; the net has 3 classes'
+expect 2 "$GYRE" train mlp "$TMP/data" --size 16 --out "$TMP/run4" --batch 6 --names 'red
+dark,green,blue'
+says "$err" 'names has a line break'
 # --resize is of training, too, where nothing crops
 shown() { expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --show-batch "$TMP/shown.$1" $2; }
 shown plain ''

@@ -506,6 +506,8 @@ static int names_of_data(const struct gyre_sink *sink, const struct gyre_data *d
 static int names_of_list(const struct gyre_sink *sink, const char *list, int32_t classes)
 {
     int32_t count = 0;
+    if (strchr(list, '\n')) /* a note has a name a line */
+        return cli_fail(CLI_USAGE, "--names has a line break; names are between commas");
     for (const char *at = list; at; count++) {
         const size_t bytes = strcspn(at, ",");
         if (sink->write(sink->user, at, bytes) || sink->write(sink->user, "\n", 1))
