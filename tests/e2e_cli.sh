@@ -162,6 +162,8 @@ make_images "$TMP/data/test" 3 4 16 2
 expect 0 "$GYRE" info "$TMP/data" --json
 json
 says "$out" '"classes":\["class_0","class_1","class_2"\]'
+expect 0 "$GYRE" info "$TMP/data"
+tells "$out" 'size 0 x 0 (they may differ)'
 expect 0 "$GYRE" pack "$TMP/data" "$TMP/train.gyr" --side 16
 says "$out" '36 images in 3 classes'
 expect 0 "$GYRE" pack "$TMP/data" "$TMP/test.gyr" --side 16 --split test

@@ -230,7 +230,7 @@ static int info_data(const char *path, const struct info_values *v)
                info.format, info.samples, info.channels, info.h, info.w);
     else
         printf("data set, format %s\nimages: %" PRId64 ", channels %d, size %d x %d%s\nclasses: %d\n", info.format, info.samples,
-               info.channels, info.h, info.w, info.h ? "" : " (they differ)", info.classes);
+               info.channels, info.h, info.w, info.h ? "" : " (they may differ)", info.classes);
     for (int32_t i = 0; i < info.classes; i++) {
         if (!v->json)
             printf("  %d %s\n", i, cli_plain(plain, sizeof plain, gyre_class_name(data, i)));
