@@ -246,6 +246,10 @@ if mknod "$TMP/null" c 1 3 2>/dev/null; then
     if [ -c "$TMP/null" ]; then ok; else bad 'a file stands in the place of a device'; fi
 fi
 "$GYRE" zoo mlp --size 16 --channels 3 --classes 3 >"$TMP/mlp.net"
+for option in '--size 16' '--classes 3'; do
+    mistake 'of the zoo; the text of .*mlp.net has its own' train "$TMP/mlp.net" "$TMP/data" $option
+done
+mistake 'are for nets of the zoo' plan "$TMP/mlp.net" --channels 1
 expect 0 "$GYRE" import "$TMP/weights.safetensors" --net "$TMP/mlp.net" --out "$TMP/imported.safetensors" --data "$TMP/data"
 # a larger net: its last layer has no place
 sed 's/^ *softmax/linear 3\nsoftmax/' "$TMP/mlp.net" >"$TMP/deep.net"

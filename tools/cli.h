@@ -211,7 +211,8 @@ const char *cli_bytes(char buf[32], double bytes);                        /* "12
 
 /* The text of a net, by its name in the zoo or by file, to free(). NULL comes after a sentence,
  * with *exit_code set. Arguments classes, h, w, c are as in gyre_zoo_text; a file stands as it
- * is. */
+ * is, and takes none of them. */
+int cli_is_zoo_name(const char *name);
 char *cli_net_text(const char *name, const struct gyre_shape *shape, int *exit_code);
 /* May the net have split layers, whose ranks send messages? */
 int cli_net_splits(const char *name);

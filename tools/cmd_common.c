@@ -272,7 +272,7 @@ void cli_net_config(struct gyre_config *config, const struct cli_net_options *op
     config->use_env = 1;
 }
 
-static int is_zoo_name(const char *name)
+int cli_is_zoo_name(const char *name)
 {
     for (int i = 0; gyre_zoo_name(i); i++)
         if (strcmp(gyre_zoo_name(i), name) == 0)
@@ -298,11 +298,16 @@ char *cli_net_text(const char *name, const struct gyre_shape *shape, int *exit_c
     struct cli_text text;
     struct stat info;
     const struct gyre_sink sink = cli_text_sink(&text);
-    if (!is_zoo_name(name) && stat(name, &info) != 0) {
+    if (!cli_is_zoo_name(name) && stat(name, &info) != 0) {
         *exit_code = say_no_net(name);
         return NULL;
     }
-    if (is_zoo_name(name)) {
+    if (!cli_is_zoo_name(name) && (shape->h || shape->c || shape->classes)) {
+        *exit_code = cli_fail(CLI_USAGE, "--size, --classes and --channels are for nets "
+                              "of the zoo; the text of %s has its own", name);
+        return NULL;
+    }
+    if (cli_is_zoo_name(name)) {
         if (gyre_zoo_text(name, shape->classes, shape->h, shape->w, shape->c, &sink, &error) == GYRE_OK)
             return text.text;
         cli_text_free(&text);
@@ -316,7 +321,7 @@ char *cli_net_text(const char *name, const struct gyre_shape *shape, int *exit_c
 int cli_net_splits(const char *name)
 {
     struct gyre_error error;
-    char *const text = is_zoo_name(name) ? NULL : cli_read_file(name, (size_t)1 << 20, &error);
+    char *const text = cli_is_zoo_name(name) ? NULL : cli_read_file(name, (size_t)1 << 20, &error);
     int splits = 0;
     for (const char *at = text; at; at = strchr(at, '\n')) {
         at += strspn(at, "\r\n");

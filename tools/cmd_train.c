@@ -118,6 +118,8 @@ static int make_text(struct train_job *job)
         want = (struct gyre_shape){ (int32_t)v->size, (int32_t)v->size, job->info.channels, want.classes, 0 };
     if (v->classes)
         want.classes = (int32_t)v->classes;
+    if (!cli_is_zoo_name(job->net_name)) /* what was given, which a file does not take */
+        want = (struct gyre_shape){ (int32_t)v->size, (int32_t)v->size, 0, (int32_t)v->classes, 0 };
     job->text = cli_net_text(job->net_name, &want, &code);
     if (!job->text)
         return code;
