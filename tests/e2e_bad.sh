@@ -285,6 +285,14 @@ says "$err" 'image_0.x1b'
 quiet 3 "$GYRE" predict "$TMP/oddrun" "$TMP/odd/train/$speaks/image_0$escape[31m.ppm"
 quiet 2 "$GYRE" plan "$escape[31mnet"
 quiet 2 "$GYRE" "$escape[31m"
+latin=$(printf 'caf\351') lines=$(printf 'two\nlines')
+mkdir -p "$TMP/latin/train/$latin" "$TMP/latin/train/$lines" "$TMP/latin/test"
+cp "$TMP/data/train/class_0/"* "$TMP/latin/train/$latin/"
+cp "$TMP/data/train/class_1/"* "$TMP/latin/train/$lines/"
+cp -r "$TMP/latin/train/." "$TMP/latin/test"
+expect 0 "$GYRE" train mlp "$TMP/latin" --size 12 --batch 10 --epochs 1 --out "$TMP/latinrun"
+expect 0 "$GYRE" eval "$TMP/latinrun" "$TMP/latin"
+if grep -q 'are the classes the same' "$err"; then bad 'a name is not that of its note'; else ok; fi
 
 # ---- few bytes that ask for more memory than there is: said before any of it is taken
 left=$(awk '/^(MemAvailable|SwapFree):/ { kb += $2 } END { print int(kb / 1000000) }' /proc/meminfo 2>/dev/null || :)
