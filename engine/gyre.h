@@ -408,7 +408,8 @@ GYRE_API void gyre_close_loader(struct gyre_loader *loader); /* NULL is fine */
 /* Pixels -> PNG of the loader's next batch as a grid, for looking at augmentation. */
 GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *path, struct gyre_error *error);
 /* One image file (JPEG, PNG, BMP, PNM) cropped and scaled as evaluation does: pixels [h][w][c];
- * gray of colours is their luma (BT.601). */
+ * gray of colours is their luma (BT.601). An orientation that EXIF states is not applied, here or
+ * in data sets. */
 GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels, struct gyre_error *error);
 /* Writes data as one packed file, shorter side resized to side (0: not). progress non-zero:
  * stops. */
