@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* t_sums.c: other programs sum over the ranks of a job, also into a result that the ranks of a host
  * share. Ranks wait for sums, and release memory, each in an order of its own. Those that do not
- * ask for the same get a sentence. */
+ * ask for the same get a sentence, as do calls and values that mean nothing. */
 #include <string.h>
 
 #include "engine/gyre_job.h"
 #include "engine/base/rng.h"
 #include "tests/glm_ranks.h"
+#include "tests/rank.h"
 #include "tests/t.h"
 
 #define TS_FLOATS 40000
@@ -203,6 +204,54 @@ static int ts_mistaken(void *user, struct gyre_job *job, int rank)
     return status == GYRE_E_MISMATCH && strstr(error.text, "memory for sums");
 }
 
+/* ---- jobs that processes open by themselves ---- */
+
+#define TS_OWN 3
+
+/* fn in so many processes, each a rank of one job. */
+static int ts_run(int (*fn)(int rank))
+{
+    static int jobs;
+    char name[64];
+    int whole = 1;
+    snprintf(name, sizeof name, "t_sums %ld %d", (long)getpid(), jobs++);
+    fflush(stdout);
+    for (int r = 0; r < TS_OWN; r++)
+        if (fork() == 0) {
+            test_be_rank(name, r, TS_OWN);
+            _exit(fn(r) ? 0 : 1);
+        }
+    for (int r = 0; r < TS_OWN; r++) {
+        int status = -1;
+        whole &= wait(&status) > 0 && status == 0;
+    }
+    return whole;
+}
+
+/* A job with servers has no memory for sums: each call says so, in any order. */
+static int ts_served(int rank)
+{
+    struct gyre_job_config c;
+    struct gyre_error error = { 0 };
+    struct gyre_job *job = NULL;
+    float data[4] = { 0 };
+    int64_t ticket = 0;
+    int done = 0;
+    (void)rank;
+    gyre_job_config_default(&c);
+    c.servers = 1;
+    c.sync = GYRE_SYNC_SERVER;
+    if (gyre_job_open(&job, &c, &error) != GYRE_OK)
+        return 0;
+    const int right = gyre_job_sum_start(job, data, 4, &ticket, &error) == GYRE_E_UNSUPPORTED &&
+                      gyre_job_sum_test(job, ticket, &done, &error) == GYRE_E_UNSUPPORTED &&
+                      gyre_job_sum_wait(job, ticket, &error) == GYRE_E_UNSUPPORTED &&
+                      strstr(error.text, "a job with servers has none") &&
+                      gyre_job_end(job, &error) == GYRE_OK;
+    gyre_job_close(job);
+    return right;
+}
+
 /* ---- all of it ---- */
 
 static void ts_check_known(void)
@@ -239,6 +288,7 @@ int main(void)
 {
     ts_check_known();
     ts_check();
+    T_CHECK(ts_run(ts_served));
     setenv("GYRE_ALLREDUCE", "flat/ring:2", 1);
     setenv("GYRE_TRANSPORT", "tcp", 1);
     ts_check();

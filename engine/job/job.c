@@ -586,7 +586,8 @@ GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **su
 {
     const int place = job_free_area(job);
     if (place < 0)
-        return GY_FAIL(err, GY_E_STATE, "%d nets are open in one job; there may be no more", GY_JOB_AREAS);
+        return GY_FAIL(err, GY_E_STATE, "%d nets or memories for sums are open in one job; there "
+                       "may be no more", GY_JOB_AREAS);
     struct gy_job_area a = { .bytes = bytes, .shared = sums != NULL };
     if (job->node) {
         const int status = job_take_shared(job, &a, place + 1, err);
