@@ -2,9 +2,10 @@
 /* t_net_failure.c: a rank that is gone is named, in the same sentence on every rank. It is killed,
  * or its child keeps its connections open. It stands still, or does and is ended before all
  * noticed. It left in peace before the others were done. It failed in a sum which the others are
- * in. It stands still or leaves while the others wait for all to be through. Ranks that leave
- * together are no loss, nor is one that leaves first when all are through: it may have been in
- * fewer sums, as servers of parameters are. */
+ * in. It stands still or leaves while the others wait for all to be through. After a failure no
+ * rank ends well, though all say that they are through. Ranks that leave together are no loss, nor
+ * is one that leaves first when all are through: it may have been in fewer sums, as servers of
+ * parameters are. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -24,7 +25,7 @@ long syscall(long number, ...); /* not declared under strict POSIX */
 
 enum guard_end {
     GUARD_END_PEACE, GUARD_END_FEWER, GUARD_END_KILL, GUARD_END_STOP, GUARD_END_STILL, GUARD_END_EARLY, GUARD_END_FAILED, GUARD_END_ORPHAN, GUARD_END_LAST_STOP,
-    GUARD_END_LAST_LEFT
+    GUARD_END_LAST_LEFT, GUARD_END_UNLIKE
 };
 struct guard_case {
     enum guard_end end;
@@ -48,6 +49,20 @@ static void guard_sleep(double seconds)
     nanosleep(&time, NULL);
 }
 
+/* One finds what ends the job; then all say that they are through, and ask again. */
+static int guard_unlike(const struct guard_case *c, struct gy_net_failure *guard, int rank, struct gy_error *err)
+{
+    char text[120];
+    snprintf(text, sizeof text, "the sums of rank %d (process %ld) differ", rank, (long)getpid());
+    if (rank == c->victim)
+        gy_net_failure_tell(guard, text);
+    guard_sleep(0.6);
+    if (gy_net_failure_end(guard, err) != GY_E_PEER)
+        return GY_E_STATE;
+    guard_sleep(0.6);
+    return gy_net_failure_end(guard, err);
+}
+
 /* A few sums together, then the case. The other ranks begin one more and wait in it, or wait until
  * all are through, while rank 1 may still be in a sum. */
 static int guard_rank(const struct guard_case *c, struct gy_net_failure *guard, int rank, struct guard_left *left, struct gy_error *err)
@@ -62,6 +77,8 @@ static int guard_rank(const struct guard_case *c, struct gy_net_failure *guard, 
         guard_sleep(c->end == GUARD_END_FEWER && rank != c->victim ? 0.6 : 0);
         return status == GY_OK ? gy_net_failure_lost(guard, err) : status;
     }
+    if (c->end == GUARD_END_UNLIKE)
+        return guard_unlike(c, guard, rank, err);
     if ((c->end == GUARD_END_EARLY || c->end == GUARD_END_LAST_LEFT) && rank == c->victim)
         return GY_OK;
     if (rank == c->victim && c->end == GUARD_END_FAILED) { /* in the sum in which the others wait */
@@ -190,7 +207,7 @@ int main(void)
         {GUARD_END_FAILED, 0, 1, "has failed in a sum and left the job"}, {GUARD_END_ORPHAN, 2, 1, "has ended; it has not entered sum 6"},
         {GUARD_END_ORPHAN, 0, 1, "has ended; it has not entered sum 6"}, {GUARD_END_LAST_STOP, 2, 1, "is silent for 2.5 seconds"},
         {GUARD_END_LAST_STOP, 0, 1, "is silent for 2.5 seconds"}, {GUARD_END_LAST_LEFT, 1, 1, "has left the job"},
-        {GUARD_END_LAST_LEFT, 0, 0, "has left the job"},
+        {GUARD_END_LAST_LEFT, 0, 0, "has left the job"}, {GUARD_END_UNLIKE, 2, 1, "differ"},
     };
     const int pidfd = guard_has_pidfd();
     struct guard_shared *shared = NULL;

@@ -628,6 +628,8 @@ GY_INT void gy_net_failure_close(struct gy_net_failure *g)
 GY_INT int gy_net_failure_end(struct gy_net_failure *g, struct gy_error *err)
 {
     const struct timespec moment = {0, FAILURE_MOMENT_NS};
+    if (!__atomic_load_n(&g->ended, __ATOMIC_ACQUIRE)) /* a job that failed has no good end */
+        GY_TRY(gy_net_failure_lost(g, err));
     __atomic_store_n(&g->through, 1, __ATOMIC_RELEASE);
     failure_wake(g);
     while (!__atomic_load_n(&g->ended, __ATOMIC_ACQUIRE)) {
