@@ -52,6 +52,9 @@ static int ts_plain(void *user, struct gyre_job *job, int rank)
     right &= gyre_job_sum(job, &own, 1, &error) == GYRE_OK && own == (float)ranks;
     right &= gyre_job_sum_test(job, -1, &done, &error) == GYRE_E_ARG && strstr(error.text, "-1");
     right &= gyre_job_sum_wait(job, -1, &error) == GYRE_E_ARG && strstr(error.text, "-1");
+    right &= ranks == 1 || gyre_job_sum_test(job, ticket[1] + 16000, &done, &error) == GYRE_E_ARG;
+    right &= ranks == 1 || strstr(error.text, "not begun");
+    right &= ranks == 1 || gyre_job_sum_wait(job, ticket[1] + 16000, &error) == GYRE_E_ARG;
     right &= ranks == 1 || gyre_job_sum_start(job, &own, 1, &ticket[0], &error) == GYRE_E_ARG;
     gyre_job_release(job, memory);
     right &= gyre_job_memory_shared(job, 0, &memory, &sums, &error) == GYRE_E_ARG;

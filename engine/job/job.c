@@ -662,9 +662,18 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
     return GY_OK;
 }
 
+static int job_has_begun(const struct gyre_job *job, int64_t ticket, struct gy_error *err)
+{
+    const struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
+    if (!node || gy_net_host_has_begun(node, ticket / GY_JOB_AREAS))
+        return GY_OK;
+    return GY_FAIL(err, GY_E_ARG, "the sum of ticket %" PRId64 " was not begun", ticket);
+}
+
 GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
     struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
+    GY_TRY(job_has_begun(job, ticket, err));
     gy_net_comm_progress(job->world);
     const int status = node ? gy_net_host_test(node, ticket / GY_JOB_AREAS, err) : 1;
     return status == 0 ? gy_net_comm_check(job->world, err) : gy_net_comm_explain(job->world, status, err);
@@ -673,6 +682,7 @@ GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *er
 GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
     struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
+    GY_TRY(job_has_begun(job, ticket, err));
     return node ? gy_net_comm_explain(job->world, gy_net_host_wait(node, ticket / GY_JOB_AREAS, err), err) : GY_OK;
 }
 

@@ -428,6 +428,11 @@ GY_INT void gy_net_host_join(struct gy_net_host *node, const struct gy_net_host_
     node->level = *level;
 }
 
+GY_INT int gy_net_host_has_begun(const struct gy_net_host *node, int64_t ticket)
+{
+    return ticket >= 0 && (uint64_t)ticket < node->ready;
+}
+
 GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err)
 {
     gy_net_host_progress(node);

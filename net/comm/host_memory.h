@@ -69,8 +69,10 @@ GY_INT int gy_net_host_allreduce_outside(struct gy_net_host *node, float *data, 
 GY_INT int gy_net_host_start(struct gy_net_host *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
 /* Sums this rank's slice of all that every rank is ready for, without waiting. */
 GY_INT void gy_net_host_progress(struct gy_net_host *node);
-/* The same, and asks for one sum. 1: the sum is there; 0: not yet; < 0: a status of the level
- * above. */
+/* 1: this rank has begun the sum of this ticket. */
+GY_INT int gy_net_host_has_begun(const struct gy_net_host *node, int64_t ticket);
+/* As gy_net_host_progress, and asks for one sum. 1: the sum is there; 0: not yet; < 0: a status
+ * of the level above. */
 GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
 /* The same until the sum is there. GY_E_PEER: a rank is lost, or later than wait_ns. */
 GY_INT int gy_net_host_wait(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
