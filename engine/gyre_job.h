@@ -61,14 +61,15 @@ struct gyre_job_config {
 };
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config);
 /* Where this process stands, from its launcher's variables; without any, rank 0 of 1. config may be
- * NULL. Goes into gyre_config.job. */
+ * NULL. Goes into gyre_config.job. A process that a launcher started opens one job. */
 GYRE_API int gyre_job_open(struct gyre_job **job, const struct gyre_job_config *config, struct gyre_error *error);
 /* Says that this rank's work is done and saved, and waits until all ranks have called it.
  * GYRE_E_PEER: a rank was lost or closed its job early; restart the run with `resume` (never needed
  * with elastic_least). Call it once, before gyre_job_close. A rank that fails closes without it;
  * the others notice. NULL is fine. */
 GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error);
-GYRE_API void gyre_job_close(struct gyre_job *job); /* NULL is fine; nets of it must be closed */
+/* NULL is fine; nets of it must be closed. Releases memory of gyre_job_memory, too. */
+GYRE_API void gyre_job_close(struct gyre_job *job);
 GYRE_API int gyre_job_rank(const struct gyre_job *job);  /* NULL: 0 */
 GYRE_API int gyre_job_ranks(const struct gyre_job *job); /* NULL: 1 */
 /* data[i] = sum of all ranks' data[i], the same bits on each (NaNs may differ in theirs). data may

@@ -115,6 +115,11 @@ static void boot_keys(void)
     T_CHECK(gy_net_key_read(path, again, &err) == GY_OK && memcmp(key, again, sizeof key) == 0);
     T_CHECK(chmod(path, 0644) == 0 && gy_net_key_read(path, again, &err) == GY_E_ARG);
     T_CHECK(chmod(path, 0600) == 0 && truncate(path, 63) == 0 && gy_net_key_read(path, again, &err) == GY_E_FORMAT);
+    FILE *const file = fopen(path, "r");
+    T_CHECK(file && gy_net_key_take(fileno(file), again, &err) == GY_E_IO &&
+            strstr(err.text, "gives 63") && strstr(err.text, "one job"));
+    if (file)
+        fclose(file);
     unlink(path);
 }
 

@@ -255,6 +255,22 @@ static int ts_served(int rank)
     return right;
 }
 
+/* Memory that nobody released goes with the job. */
+static int ts_left(int rank)
+{
+    struct gyre_error error;
+    struct gyre_job *job = NULL;
+    void *memory = NULL;
+    (void)rank;
+    if (gyre_job_open(&job, NULL, &error) != GYRE_OK ||
+        gyre_job_memory(job, 5 << 20, &memory, &error) != GYRE_OK)
+        return 0;
+    const int there = msync(memory, 1, MS_ASYNC) == 0,
+        ended = gyre_job_end(job, &error) == GYRE_OK;
+    gyre_job_close(job);
+    return there && ended && msync(memory, 1, MS_ASYNC) != 0;
+}
+
 /* ---- all of it ---- */
 
 static void ts_check_known(void)
@@ -292,6 +308,7 @@ int main(void)
     ts_check_known();
     ts_check();
     T_CHECK(ts_run(ts_served));
+    T_CHECK(ts_run(ts_left));
     setenv("GYRE_ALLREDUCE", "flat/ring:2", 1);
     setenv("GYRE_TRANSPORT", "tcp", 1);
     ts_check();

@@ -778,6 +778,8 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
         return;
     }
     const struct gy_alloc alloc = job->alloc;
+    for (int i = 0; job->area && i < GY_JOB_AREAS; i++)
+        gy_job_put(job, job->area[i].at);
     job_shut(job);
     gy_wire_free_left(job);
     gy_recorder_close(job);

@@ -118,7 +118,8 @@ GY_INT int gy_net_key_take(int fd, unsigned char key[GY_NET_KEY_BYTES], struct g
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return GY_FAIL(err, GY_E_IO, "the open file %d gives %zu of a key's %zu digits", fd, have, sizeof text);
+            return GY_FAIL(err, GY_E_IO, "the open file %d gives %zu of a key's %zu digits; it can be read "
+                           "once: a process that a launcher started opens one job", fd, have, sizeof text);
         have += (size_t)n;
     }
     return auth_parse("the key's open file", text, have, key, err);
