@@ -271,6 +271,26 @@ static int ts_left(int rank)
     return there && ended && msync(memory, 1, MS_ASYNC) != 0;
 }
 
+/* Values of servers that mean nothing. */
+static void ts_configs(void)
+{
+    struct gyre_error error = { 0 };
+    struct gyre_job *job = NULL;
+    for (int what = 0; what < 7; what++) {
+        struct gyre_job_config c;
+        gyre_job_config_default(&c);
+        c.servers = what < 4;
+        c.sync = what < 4 ? GYRE_SYNC_ASYNC : GYRE_SYNC_ALLREDUCE;
+        c.staleness = what == 0 ? -2 : -1;
+        c.stale_rate = what == 1 ? 2 : what == 2 ? -1 : 0;
+        c.backup = what == 4;
+        c.record = what == 3 || what == 5 ? "a" : NULL;
+        c.replay = what == 3 || what == 6 ? "b" : NULL;
+        T_CHECK_MSG(gyre_job_open(&job, &c, &error) == GYRE_E_ARG &&
+                    strncmp(error.text, "job config: ", 12) == 0, "%d: %s", what, error.text);
+    }
+}
+
 /* ---- all of it ---- */
 
 static void ts_check_known(void)
@@ -307,6 +327,7 @@ int main(void)
 {
     ts_check_known();
     ts_check();
+    ts_configs();
     T_CHECK(ts_run(ts_served));
     T_CHECK(ts_run(ts_left));
     setenv("GYRE_ALLREDUCE", "flat/ring:2", 1);

@@ -319,6 +319,15 @@ static int job_roles(const struct gyre_job_config *c, struct gy_error *err)
         return GY_FAIL(err, GY_E_ARG, "job config: %d servers and sync %d: servers are for "
                        "GYRE_SYNC_SERVER and GYRE_SYNC_ASYNC, and these need one or more",
                        c->servers, c->sync);
+    if (c->staleness < -1 || c->stale_rate < 0 || c->stale_rate > 1)
+        return GY_FAIL(err, GY_E_ARG, "job config: staleness is %" PRId64 " and stale_rate %d; "
+                       "they must be -1 or more, and 0 or 1", c->staleness, c->stale_rate);
+    if (c->servers == 0 && (c->backup || c->record || c->replay))
+        return GY_FAIL(err, GY_E_ARG, "job config: backup, record and replay are for servers, and "
+                       "there are none");
+    if (c->record && c->replay)
+        return GY_FAIL(err, GY_E_ARG, "job config: record writes an order, replay follows one; "
+                       "take one of both");
     if (c->elastic_least > 0 && (c->record || c->replay))
         return GY_FAIL(err, GY_E_ARG, "job config: a run to which workers come back (elastic) has "
                        "no record that could be replayed");
