@@ -271,6 +271,18 @@ static int ts_left(int rank)
     return there && ended && msync(memory, 1, MS_ASYNC) != 0;
 }
 
+/* A rank that cannot open the network is named once. */
+static int ts_transport(int rank)
+{
+    struct gyre_error error = { 0 };
+    struct gyre_job *job = NULL;
+    (void)rank;
+    setenv("GYRE_ALLREDUCE", "flat/ring", 1);
+    setenv("GYRE_TRANSPORT", "pigeon", 1);
+    return gyre_job_open(&job, NULL, &error) == GYRE_E_ARG && strstr(error.text, "pigeon") &&
+           strncmp(error.text, "rank 0 on ", 10) == 0 && !strstr(error.text + 10, "rank 0 on ");
+}
+
 /* Values of servers that mean nothing. */
 static void ts_configs(void)
 {
@@ -330,6 +342,7 @@ int main(void)
     ts_configs();
     T_CHECK(ts_run(ts_served));
     T_CHECK(ts_run(ts_left));
+    T_CHECK(ts_run(ts_transport));
     setenv("GYRE_ALLREDUCE", "flat/ring:2", 1);
     setenv("GYRE_TRANSPORT", "tcp", 1);
     ts_check();

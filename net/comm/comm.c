@@ -125,6 +125,13 @@ static int comm_identities(struct gy_net_comm *w, int apart, struct gy_error *er
 
 /* ---- the network ---- */
 
+static int comm_network_meet(struct gy_net_comm *w, struct gy_error *err)
+{
+    GY_TRY(gy_net_network_meet(w->network, &w->end, err));
+    GY_TRY(gy_net_counted_open(&w->counted, &w->end, &w->alloc, err));
+    return w->algorithm[0] != 0 ? GY_OK : gy_net_choice_make(&w->choice, w->boot, &w->end, &w->topology, w->all, w->fastest, &w->alloc, err);
+}
+
 static int comm_network(struct gy_net_comm *w, const struct gy_net_comm_config *c, struct gy_error *err)
 {
     const struct gy_net_network_config config = { .boot = w->boot, .rank = w->place.rank, .ranks = w->place.ranks, .name = c->transport,
@@ -132,9 +139,7 @@ static int comm_network(struct gy_net_comm *w, const struct gy_net_comm_config *
     if (w->topology.hosts == 1)
         return GY_OK;
     GY_TRY(comm_agree(w, gy_net_network_open(&w->network, &config, &w->alloc, err), err));
-    GY_TRY(gy_net_network_meet(w->network, &w->end, err));
-    GY_TRY(gy_net_counted_open(&w->counted, &w->end, &w->alloc, err));
-    return w->algorithm[0] != 0 ? GY_OK : gy_net_choice_make(&w->choice, w->boot, &w->end, &w->topology, w->all, w->fastest, &w->alloc, err);
+    return comm_agree(w, comm_network_meet(w, err), err);
 }
 
 /* ---- open ---- */
@@ -230,7 +235,7 @@ static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, 
     if (c->blocks && !comm_is_regular(w))
         comm_take_apart(w);
     GY_TRY(comm_agree(w, comm_hosts(w, c->topology, err), err));
-    GY_TRY(comm_agree(w, comm_network(w, c, err), err));
+    GY_TRY(comm_network(w, c, err));
     const int fd = gy_net_boot_socket(w->boot, w->place.rank == 0); /* the guard's from here on */
     if (fd < 0 || gy_net_endpoint_own(fd, &w->own) != 0)
         w->own.count = 0;
