@@ -182,9 +182,18 @@ static void sim_files(void)
                 { "published 3", "a number" },
                 { "hosts 1\ninside 1G 1us\nbackward 1.5", "at most 1" },
                 { "inside 1G+ 1us", "unit" },
+                { "inside 1us 1G", ":1:8: this unit" },
+                { "nic 1G 1G", ":1:8: this unit" },
+                { "hosts 3k", ":1:7: this unit" },
+                { "hosts 2000ms", ":1:7: this unit" },
+                { "compute 1G", ":1:9: this unit" },
+                { "noise 50ms", ":1:7: this unit" },
+                { "burst 64k 1s", ":1:11: this unit" },
                 { "include", "missing" },
                 { "hosts 4096\nranks-per-host 2\ninside 1G 1us\nnic 1G 1us", "4096" },
                 { "", "missing" } };
+    struct gy_cluster_file file;
+    T_CHECK(gy_cluster_parse(&file, "inside 1\0G 1us", 14, "x", &err) == GY_E_FORMAT);
     for (size_t i = 0; i < GY_COUNT(bad); i++)
         T_CHECK_MSG(sim_parse(bad[i].text, &c, &err) == GY_E_FORMAT && strstr(err.text, bad[i].where), "%zu: %s", i, err.text);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cluster.c: reads cluster files. A line is a property, `name value [value]`, in any order; the
  * last line of a name counts; # begins a comment. Rates are in bytes a second, times in seconds,
- * both with an optional unit: 11.5G, 8us. */
+ * both with an optional unit of their own: 11.5G, 8us. */
 #include "tools/lab/cluster.h"
 #include "engine/base/file.h"
 
@@ -16,36 +16,46 @@ enum cluster_kind {
     CLUSTER_NOTE,
     CLUSTER_INCLUDE
 };
+enum cluster_unit { CLUSTER_PLAIN, CLUSTER_BYTES, CLUSTER_SECONDS };
 struct cluster_row {
     const char *name;
     enum cluster_kind kind;
+    enum cluster_unit unit, then; /* of the first value, of the second */
     size_t first, second; /* offsets in struct gy_cluster_file; second 0: one value. Rates are
                            * followed by a latency, bursts by a rate */
 };
 #define CLUSTER_AT(field) offsetof(struct gy_cluster_file, net.field)
 static const struct cluster_row cluster_rows[] = {
-    { "hosts", CLUSTER_COUNT, CLUSTER_AT(hosts), 0 },
-    { "ranks-per-host", CLUSTER_COUNT, CLUSTER_AT(ranks_per_host), 0 },
-    { "hosts-per-rack", CLUSTER_COUNT, CLUSTER_AT(hosts_per_rack), 0 },
-    { "inside", CLUSTER_RATE, CLUSTER_AT(inside_rate), CLUSTER_AT(inside_latency) },
-    { "nic", CLUSTER_RATE, CLUSTER_AT(nic_rate), CLUSTER_AT(nic_latency) },
-    { "burst", CLUSTER_RATE, CLUSTER_AT(burst), CLUSTER_AT(peak) },
-    { "rack", CLUSTER_RATE, CLUSTER_AT(rack_rate), CLUSTER_AT(rack_latency) },
-    { "add", CLUSTER_NUMBER, CLUSTER_AT(add_rate), 0 },
-    { "overhead", CLUSTER_NUMBER, CLUSTER_AT(overhead), 0 },
-    { "noise", CLUSTER_NUMBER, CLUSTER_AT(noise), 0 },
-    { "skew", CLUSTER_NUMBER, CLUSTER_AT(skew), 0 },
-    { "compute", CLUSTER_NUMBER, CLUSTER_AT(compute), 0 },
-    { "backward", CLUSTER_NUMBER, CLUSTER_AT(backward), 0 },
-    { "batch", CLUSTER_COUNT, offsetof(struct gy_cluster_file, batch), 0 },
-    { "published", CLUSTER_PUBLISHED, 0, 0 },
-    { "note", CLUSTER_NOTE, 0, 0 },
-    { "include", CLUSTER_INCLUDE, 0, 0 },
+    { "hosts", CLUSTER_COUNT, 0, 0, CLUSTER_AT(hosts), 0 },
+    { "ranks-per-host", CLUSTER_COUNT, 0, 0, CLUSTER_AT(ranks_per_host), 0 },
+    { "hosts-per-rack", CLUSTER_COUNT, 0, 0, CLUSTER_AT(hosts_per_rack), 0 },
+    { "inside", CLUSTER_RATE, CLUSTER_BYTES, CLUSTER_SECONDS, CLUSTER_AT(inside_rate),
+      CLUSTER_AT(inside_latency) },
+    { "nic", CLUSTER_RATE, CLUSTER_BYTES, CLUSTER_SECONDS, CLUSTER_AT(nic_rate),
+      CLUSTER_AT(nic_latency) },
+    { "burst", CLUSTER_RATE, CLUSTER_BYTES, CLUSTER_BYTES, CLUSTER_AT(burst), CLUSTER_AT(peak) },
+    { "rack", CLUSTER_RATE, CLUSTER_BYTES, CLUSTER_SECONDS, CLUSTER_AT(rack_rate),
+      CLUSTER_AT(rack_latency) },
+    { "add", CLUSTER_NUMBER, CLUSTER_BYTES, 0, CLUSTER_AT(add_rate), 0 },
+    { "overhead", CLUSTER_NUMBER, CLUSTER_SECONDS, 0, CLUSTER_AT(overhead), 0 },
+    { "noise", CLUSTER_NUMBER, 0, 0, CLUSTER_AT(noise), 0 },
+    { "skew", CLUSTER_NUMBER, CLUSTER_SECONDS, 0, CLUSTER_AT(skew), 0 },
+    { "compute", CLUSTER_NUMBER, CLUSTER_SECONDS, 0, CLUSTER_AT(compute), 0 },
+    { "backward", CLUSTER_NUMBER, 0, 0, CLUSTER_AT(backward), 0 },
+    { "batch", CLUSTER_COUNT, 0, 0, offsetof(struct gy_cluster_file, batch), 0 },
+    { "published", CLUSTER_PUBLISHED, 0, 0, 0, 0 },
+    { "note", CLUSTER_NOTE, 0, 0, 0, 0 },
+    { "include", CLUSTER_INCLUDE, 0, 0, 0, 0 },
 };
 static const struct {
-    const char *unit;
+    const char *text;
+    enum cluster_unit unit;
     double factor;
-} cluster_units[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+} cluster_units[] = {
+    { "k", CLUSTER_BYTES, 1e3 }, { "M", CLUSTER_BYTES, 1e6 }, { "G", CLUSTER_BYTES, 1e9 },
+    { "ns", CLUSTER_SECONDS, 1e-9 }, { "us", CLUSTER_SECONDS, 1e-6 },
+    { "ms", CLUSTER_SECONDS, 1e-3 }, { "s", CLUSTER_SECONDS, 1 },
+};
 
 struct cluster_text {
     const char *at, *end, *line, *name;
@@ -71,35 +81,43 @@ static size_t cluster_word(struct cluster_text *t, const char **word)
     return (size_t)(to - from);
 }
 
-static int cluster_number(struct cluster_text *t, double *out)
+/* The factor of a value's unit, `bytes` of text; 0: it has no such unit. */
+static double cluster_factor(const char *text, size_t bytes, enum cluster_unit unit)
 {
-    const char *word, *unit;
+    for (size_t i = 0; i < GY_COUNT(cluster_units); i++)
+        if (cluster_units[i].unit == unit && strlen(cluster_units[i].text) == bytes &&
+            memcmp(cluster_units[i].text, text, bytes) == 0)
+            return cluster_units[i].factor;
+    return bytes == 0;
+}
+
+static int cluster_number(struct cluster_text *t, enum cluster_unit unit, double *out)
+{
+    const char *word;
     char text[32];
     const size_t bytes = cluster_word(t, &word);
     size_t digits = 0;
-    while (digits < bytes && (strchr("0123456789.", word[digits]) || (strchr("e-+", word[digits]) && digits > 0)))
+    while (digits < bytes && word[digits] && strchr(digits ? "0123456789.e-+" : "0123456789.", word[digits]))
         digits++;
     if (digits == 0 || bytes >= sizeof text)
         return cluster_bad(t, "a number is missing here");
-    unit = word + digits;
     memcpy(text, word, digits);
     text[digits] = 0;
     if (gy_text_real(text, 0, 1e18, out) != 0)
         return cluster_bad(t, "this is no number");
-    for (size_t i = 0; i < GY_COUNT(cluster_units); i++)
-        if (strlen(cluster_units[i].unit) == bytes - digits && memcmp(cluster_units[i].unit, unit, bytes - digits) == 0) {
-            *out *= cluster_units[i].factor;
-            t->at = word + bytes;
-            return GY_OK;
-        }
-    return cluster_bad(t, "this unit is not known; there are k, M, G, ns, us, ms and s");
+    const double factor = cluster_factor(word + digits, bytes - digits, unit);
+    if (factor == 0)
+        return cluster_bad(t, "this unit is not known here; bytes and rates take k, M, G, and times ns, us, ms, s");
+    *out *= factor;
+    t->at = word + bytes;
+    return GY_OK;
 }
 
 static int cluster_published(struct cluster_text *t, struct gy_cluster_file *out)
 {
     double ranks, efficiency;
-    GY_TRY(cluster_number(t, &ranks));
-    GY_TRY(cluster_number(t, &efficiency));
+    GY_TRY(cluster_number(t, CLUSTER_PLAIN, &ranks));
+    GY_TRY(cluster_number(t, CLUSTER_PLAIN, &efficiency));
     if (ranks < 1 || ranks > GY_NET_RANKS_MOST || ranks != floor(ranks) || efficiency > 1)
         return cluster_bad(t, "published has ranks, 1 to 4096, and an efficiency of at most 1");
     if (out->published_count == GY_CLUSTER_PUBLISHED)
@@ -170,9 +188,9 @@ static int cluster_fill(struct cluster_text *t, const struct cluster_row *row,
         return cluster_include(t, out);
     double first, second = 0;
     unsigned char *place = (unsigned char *)out;
-    GY_TRY(cluster_number(t, &first));
+    GY_TRY(cluster_number(t, row->unit, &first));
     if (row->kind == CLUSTER_RATE)
-        GY_TRY(cluster_number(t, &second));
+        GY_TRY(cluster_number(t, row->then, &second));
     if (row->kind == CLUSTER_COUNT && (first < 1 || first > GY_NET_RANKS_MOST || first != floor(first)))
         return cluster_bad(t, "this must be a whole number from 1 to 4096");
     const int counts = row->kind == CLUSTER_COUNT, count = counts ? (int)first : 0;
