@@ -51,6 +51,10 @@ expect 3 "$GYRE" net doctor "$TMP/data"
 says "$err" 'there is no flight record here that can be read'
 expect 3 "$GYRE" net doctor "$TMP/nowhere"
 says "$err" 'nowhere: cannot be read: No such file'
+mkdir "$TMP/piped"
+mkfifo "$TMP/piped/flight.0"
+expect 3 timeout 20 "$GYRE" net doctor "$TMP/piped"
+says "$err" 'flight.0: not a regular file: it is left out'
 expect 2 "$GYRE" net doctor
 says "$err" 'needs the folder of the records'
 expect 3 env GYRE_FLIGHT=/dev/null/no "$GYRE" train "$TMP/plain.net" "$TMP/data" --ranks 2 --batch 4 --out "$TMP/no"

@@ -135,7 +135,10 @@ GY_INT int gy_flight_read(struct gy_flight_record *out, const char *path,
     const size_t most = GY_FLIGHT_PAGE + (size_t)FLIGHT_ROOM_MOST * sizeof(struct gy_flight_event);
     char *text = NULL;
     size_t bytes = 0;
+    struct gy_file file;
     *out = (struct gy_flight_record){ .alloc = *alloc };
+    GY_TRY(gy_file_open(&file, path, err)); /* a pipe is refused: reading would wait for it */
+    gy_file_close(&file);
     GY_TRY(gy_file_read(alloc, path, most, &text, &bytes, err));
     int status = flight_head(out, path, (const unsigned char *)text, bytes, err);
     if (status == GY_OK) {
