@@ -469,6 +469,28 @@ static void eng_test_nonfinite(void)
     gyre_close(net);
 }
 
+/* Channels of a norm are no samples, even where there are as many of both. */
+static void eng_test_nonfinite_sum(void)
+{
+    struct gyre_config config;
+    struct gyre_error where = { 0 };
+    float x[2 * 9];
+    const int32_t label[2] = { 0, 1 };
+    const struct gyre_batch batch = { .x = x, .label = label, .count = 2 };
+    int32_t sample = -7;
+    gyre_config_default(&config);
+    config.net = "input 3x3x1\nconv 2 1x1\nbn\nlinear 2\nsoftmax\n";
+    config.batch = 2;
+    struct gyre_net *net = eng_open(&config);
+    for (int i = 0; i < 2 * 9; i++)
+        x[i] = (float)(i % 5 - 2) * 1e25f; /* the sum of squares is infinite */
+    if (!net)
+        return;
+    T_CHECK(gyre_find_nonfinite(net, &batch, &sample, &where) == GYRE_E_NONFINITE);
+    T_CHECK_MSG(sample == -1 && strstr(where.text, "conv1.stats"), "sample %d: %s", sample, where.text);
+    gyre_close(net);
+}
+
 /* A net for inference takes the averaged weights of a checkpoint, also of one between two
  * updates. */
 static void eng_test_average(void)
@@ -587,6 +609,7 @@ int main(void)
     eng_test_accumulate();
     eng_test_made_again();
     eng_test_nonfinite();
+    eng_test_nonfinite_sum();
     eng_test_average();
     eng_test_hostile();
     T_END("t_engine");

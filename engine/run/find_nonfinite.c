@@ -81,7 +81,9 @@ static int nonfinite_report(const struct gyre_net *net, const struct nonfinite_p
                             struct gy_error *where)
 {
     const struct gy_tensor *t = &net->plan.tensors[at->tensor];
-    const int per_sample = t->dim[0] == net->config.batch && (t->region == GY_AT_ACT || t->region == GY_AT_IN || t->region == GY_AT_OUT);
+    /* values of layers have four dimensions; what has fewer is of channels */
+    const int value = (t->region == GY_AT_ACT || t->region == GY_AT_SLOTS) && t->dims == 4;
+    const int per_sample = t->dim[0] == net->config.batch && (value || t->region == GY_AT_IN || t->region == GY_AT_OUT);
     char index[128];
     nonfinite_index(t, at->index, index, sizeof index);
     *sample = per_sample ? (int32_t)(at->index / (t->count / t->dim[0])) : -1;
