@@ -191,6 +191,7 @@ struct ckpt_reader {
     int partial, skipped;
     int average; /* for evaluation: averaged weights are read where the file has them */
     int write;   /* 0: only check */
+    int alone;   /* weights alone: their averages, where the net has such, become the same */
 };
 
 static int ckpt_misfit(struct gyre_net *net, struct ckpt_reader *r, const char *name, const char *why)
@@ -232,6 +233,8 @@ static int ckpt_row(struct gyre_net *net, struct ckpt_reader *r, const struct gy
         if (!isfinite(net->row2[i]))
             return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: tensor '%.120s' holds %g at element %" PRId64, r->path, t->name,
                                   (double)net->row2[i], k * count + i);
+    if (r->write && r->alone && region == GY_AT_PARAM && gy_region_has(net, GY_AT_EMA, param))
+        GY_TRY(gy_param_write_row(net, param, GY_AT_EMA, k, net->row2));
     return r->write ? gy_param_write_row(net, param, region, k, net->row2) : GY_OK;
 }
 
@@ -409,11 +412,7 @@ static int ckpt_import(struct gyre_net *net, struct ckpt_reader *r)
     net->torn = GY_TORN_WEIGHTS;
     GY_TRY(ckpt_each_all(net, 0, 0, ckpt_take, r));
     net->torn = GY_TORN_NOT;
-    const size_t bytes = net->plan.region_bytes[GY_AT_EMA];
-    if (bytes == 0)
-        return GY_OK;
-    const int status = net->backend->copy(net->backend_self, net->base[GY_AT_EMA], net->base[GY_AT_PARAM], bytes, GY_COPY_ON_DEVICE);
-    return gy_engine_checked(net, status, "copying the averaged weights");
+    return GY_OK;
 }
 
 /* torn: what a failed read left incomplete and `read` makes whole again. */
@@ -441,7 +440,7 @@ GYRE_API int gyre_load(struct gyre_net *net, const char *path)
 GYRE_API int gyre_import(struct gyre_net *net, const char *path, int partial, int *skipped)
 {
     GY_TRY(gy_engine_given(net, path, "gyre_import: path"));
-    struct ckpt_reader r = { .partial = partial };
+    struct ckpt_reader r = { .partial = partial, .alone = 1 };
     GY_TRY(ckpt_open(net, path, &r, GY_TORN_WEIGHTS, ckpt_import));
     if (skipped)
         *skipped = r.skipped;
