@@ -543,6 +543,36 @@ static void eng_test_mix(struct gyre_net *net, struct gyre_batch *batch)
     batch->mix = NULL;
 }
 
+/* Sentences count samples of the caller's batch, not of a shard. */
+static void eng_test_shard_sentences(void)
+{
+    const float x[8] = { 0 };
+    int32_t label[8] = { 0, 1, 0, 1, 0, 1, 2, 1 };
+    struct gyre_mix mix[8] = { { 0 } };
+    struct gyre_batch batch = { .x = x, .label = label, .count = 8 };
+    struct gyre_config config;
+    gyre_config_default(&config);
+    config.net = "input 1x1x1\nlinear 2\nsoftmax\n";
+    config.batch = 2;
+    config.shards = 4;
+    struct gyre_net *net = eng_open(&config);
+    if (!net)
+        return;
+    T_CHECK(gyre_step(net, &batch, NULL) == GYRE_E_ARG);
+    T_CHECK_MSG(strstr(gyre_last_error(net)->text, "label 2 of sample 6"), "%s", gyre_last_error(net)->text);
+    label[6] = -1;
+    batch.mix = mix;
+    for (int i = 0; i < 8; i++)
+        mix[i] = (struct gyre_mix){ .partner = i, .inside = 1, .label = 1 };
+    for (int i = 0; i < 2; i++) {
+        mix[5].partner = i ? INT32_MIN : 3;
+        T_CHECK(gyre_step(net, &batch, NULL) == GYRE_E_ARG);
+        T_CHECK_MSG(strstr(gyre_last_error(net)->text, i ? "batch.mix[5]: partner -2147483648" : "batch.mix[5]: partner 3") &&
+                    strstr(gyre_last_error(net)->text, "4 .. 5"), "%s", gyre_last_error(net)->text);
+    }
+    gyre_close(net);
+}
+
 static void eng_test_hostile(void)
 {
     struct gyre_config config = eng_config(&eng_cases[0]);
@@ -611,6 +641,7 @@ int main(void)
     eng_test_nonfinite();
     eng_test_nonfinite_sum();
     eng_test_average();
+    eng_test_shard_sentences();
     eng_test_hostile();
     T_END("t_engine");
 }

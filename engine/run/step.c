@@ -151,19 +151,20 @@ static int32_t step_first(const struct gyre_net *net) { return (int32_t)(net->pa
 
 static int step_check_mix(struct gyre_net *net, const struct gyre_batch *batch)
 {
+    const int32_t first = step_first(net);
     for (int i = 0; i < batch->count; i++) {
         const struct gyre_mix *m = &batch->mix[i];
-        const int32_t partner = m->partner - step_first(net);
+        const int64_t partner = (int64_t)m->partner - first;
         const int box = m->h0 >= 0 && m->w0 >= 0 && m->h0 <= m->h1 && m->w0 <= m->w1 && m->h1 <= net->graph.h &&
                         m->w1 <= net->graph.w;
         if (partner < 0 || partner >= batch->count || !box)
-            return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: partner %d, box [%d,%d) x [%d,%d); it must be in a batch of %d and "
-                                  "an image of %d x %d", i, partner, m->h0, m->h1, m->w0, m->w1, batch->count, net->graph.h,
-                                  net->graph.w);
+            return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: partner %d, box [%d,%d) x [%d,%d); they must be in samples %d .. %d and "
+                                  "an image of %d x %d", first + i, m->partner, m->h0, m->h1, m->w0, m->w1, first,
+                                  first + batch->count - 1, net->graph.h, net->graph.w);
         if (m->dy <= -STEP_FAR || m->dy >= STEP_FAR || m->dx <= -STEP_FAR || m->dx >= STEP_FAR)
-            return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: moved by %d, %d; it must be by less than %d", i, m->dy, m->dx, STEP_FAR);
+            return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: moved by %d, %d; it must be by less than %d", first + i, m->dy, m->dx, STEP_FAR);
         if (!(m->inside >= 0 && m->inside <= 1 && m->label >= 0 && m->label <= 1) || m->flip < 0 || m->flip > 1) /* NaN, too */
-            return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: inside %g, label %g, flip %d; the first two must be in 0 .. 1, flip 0 or 1", i,
+            return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: inside %g, label %g, flip %d; the first two must be in 0 .. 1, flip 0 or 1", first + i,
                                   (double)m->inside, (double)m->label, m->flip);
     }
     return GY_OK;
@@ -177,7 +178,7 @@ static int step_check(struct gyre_net *net, const struct gyre_batch *batch)
         return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; the net was opened for 1 .. %d", batch->count, net->config.batch);
     for (int i = 0; i < batch->count && batch->label; i++)
         if (batch->label[i] < -1 || batch->label[i] >= net->graph.classes)
-            return gy_engine_fail(net, GY_E_ARG, "label %d of sample %d is not in -1 .. %d", batch->label[i], i,
+            return gy_engine_fail(net, GY_E_ARG, "label %d of sample %d is not in -1 .. %d", batch->label[i], step_first(net) + i,
                                   net->graph.classes - 1);
     return batch->mix ? step_check_mix(net, batch) : GY_OK;
 }
