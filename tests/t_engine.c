@@ -573,6 +573,22 @@ static void eng_test_shard_sentences(void)
     gyre_close(net);
 }
 
+/* gyre_batch.count has 31 bits. */
+static void eng_test_too_many_samples(void)
+{
+    struct gyre_config config;
+    struct gyre_error error = { 0 };
+    struct gyre_need need;
+    gyre_config_default(&config);
+    config.net = "input 1x1x1\nlinear 2\nsoftmax\n";
+    config.batch = 32768;
+    config.shards = 65536;
+    T_CHECK(gyre_measure(&config, &need, &error) == GYRE_E_ARG);
+    T_CHECK_MSG(strstr(error.text, "65536 shards of 32768"), "%s", error.text);
+    config.batch = 32767;
+    T_CHECK_MSG(gyre_measure(&config, &need, &error) == GYRE_OK, "%s", error.text);
+}
+
 static void eng_test_hostile(void)
 {
     struct gyre_config config = eng_config(&eng_cases[0]);
@@ -642,6 +658,7 @@ int main(void)
     eng_test_nonfinite_sum();
     eng_test_average();
     eng_test_shard_sentences();
+    eng_test_too_many_samples();
     eng_test_hostile();
     T_END("t_engine");
 }

@@ -15,6 +15,8 @@ static int parallel_check(struct gyre_net *net)
     const struct gyre_config *c = &net->config;
     const struct gy_parallel *p = &net->parallel;
     struct gy_error *err = &net->error;
+    if (p->sharded && (int64_t)p->mine * c->batch > INT32_MAX)
+        return GY_FAIL(err, GY_E_ARG, "%d shards of %d samples: a step of this rank has at most %d samples", p->mine, c->batch, INT32_MAX);
     if (p->sharded && c->accumulate > 1)
         return GY_FAIL(err, GY_E_ARG, "shards and accumulate together: more shards do what accumulate does");
     if (p->sharded && c->sync_bn)
