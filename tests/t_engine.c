@@ -491,6 +491,28 @@ static void eng_test_nonfinite_sum(void)
     gyre_close(net);
 }
 
+/* What a batch before left where a concatenation is written by parts is not what an op wrote. */
+static void eng_test_nonfinite_parts(void)
+{
+    struct gyre_config config;
+    struct gyre_error where = { 0 };
+    float x[2 * 9] = { 0 };
+    const int32_t label[2] = { 0, 1 };
+    const struct gyre_batch batch = { .x = x, .label = label, .count = 2 };
+    int32_t sample = -7;
+    gyre_config_default(&config);
+    config.net = "input 3x3x1\na: conv 2 1x1\nconv 3 1x1\nconcat a\nlinear 2\nsoftmax\n";
+    config.batch = 2;
+    struct gyre_net *net = eng_open(&config);
+    if (!net)
+        return;
+    x[1] = x[11] = NAN;
+    T_CHECK(gyre_step(net, &batch, NULL) == GYRE_E_NONFINITE);
+    x[1] = x[11] = 0;
+    T_CHECK_MSG(gyre_find_nonfinite(net, &batch, &sample, &where) == GYRE_OK && sample == -1, "sample %d: %s", sample, where.text);
+    gyre_close(net);
+}
+
 /* A net for inference takes the averaged weights of a checkpoint, also of one between two
  * updates. */
 static void eng_test_average(void)
@@ -656,6 +678,7 @@ int main(void)
     eng_test_made_again();
     eng_test_nonfinite();
     eng_test_nonfinite_sum();
+    eng_test_nonfinite_parts();
     eng_test_average();
     eng_test_shard_sentences();
     eng_test_too_many_samples();

@@ -106,6 +106,8 @@ static int nonfinite_op(struct gyre_net *net, const struct gy_op *op, struct non
 {
     const uint64_t writes = gy_op_row(op->code)->writes;
     int found = 0;
+    if (op->code == GY_OP_CONCAT && op->geom.r + op->geom.c < op->geom.k) /* more of Y is to come */
+        return 0;
     for (int role = 0; role < GY_ROLES && !found; role++)
         if (writes >> role & 1 && op->tensor[role] >= 0)
             found = nonfinite_tensor(net, op->tensor[role], at);
