@@ -6,6 +6,7 @@
 #include "engine/base/rng.h"
 #include "engine/gyre.h"
 #include "tests/t.h"
+#include <time.h>
 #include <unistd.h>
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(GY_T_NO_TRAP)
@@ -565,6 +566,27 @@ static void eng_test_mix(struct gyre_net *net, struct gyre_batch *batch)
     batch->mix = NULL;
 }
 
+static double eng_measure_seconds(int blocks)
+{
+    char text[100];
+    struct gyre_config config;
+    struct gyre_error error = { 0 };
+    struct gyre_need need;
+    gyre_config_default(&config);
+    snprintf(text, sizeof text, "input 4x4x2\nrepeat a 1..%d {\nconv 2 1x1\nbn\nrelu\n}\nlinear 3\nsoftmax\n", blocks);
+    config.net = text;
+    const clock_t began = clock();
+    T_CHECK_MSG(gyre_measure(&config, &need, &error) == GYRE_OK, "%s", error.text);
+    return (double)(clock() - began) / CLOCKS_PER_SEC;
+}
+
+/* Placing takes the square of a net's depth, not its cube: 36 times for six times the layers. */
+static void eng_test_deep(void)
+{
+    const double shallow = eng_measure_seconds(200), deep = eng_measure_seconds(1200);
+    T_CHECK_MSG(deep < 80 * shallow, "%.3f s for 200 blocks, %.3f s for 1200", shallow, deep);
+}
+
 /* Sentences count samples of the caller's batch, not of a shard. */
 static void eng_test_shard_sentences(void)
 {
@@ -680,6 +702,7 @@ int main(void)
     eng_test_nonfinite_sum();
     eng_test_nonfinite_parts();
     eng_test_average();
+    eng_test_deep();
     eng_test_shard_sentences();
     eng_test_too_many_samples();
     eng_test_hostile();

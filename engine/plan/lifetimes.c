@@ -20,7 +20,7 @@ struct gy_placer {
     struct gy_plan *plan;
     struct gy_buffer *buffers;
     int *order;   /* buffers by falling size */
-    int *near;    /* buffers that live at the same time as the present one, by offset */
+    int *placed;  /* those that have an offset, by it */
     int count;
 };
 
@@ -77,36 +77,30 @@ static int place_meet(const struct gy_buffer *a, const struct gy_buffer *b)
     return a->timeline == b->timeline && a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest gap among the placed buffers near[0..count), which are sorted by offset. */
-static size_t place_gap(const struct gy_placer *pl, int count, size_t bytes)
+/* The lowest gap among the first `count` buffers that are alive at the same time. */
+static size_t place_gap(const struct gy_placer *pl, int count, const struct gy_buffer *b)
 {
     size_t at = 0;
     for (int i = 0; i < count; i++) {
-        const struct gy_buffer *b = &pl->buffers[pl->near[i]];
-        if (b->offset >= at && b->offset - at >= bytes)
+        const struct gy_buffer *other = &pl->buffers[pl->placed[i]];
+        if (!place_meet(b, other))
+            continue;
+        if (other->offset >= at && other->offset - at >= b->bytes)
             return at;
-        if (b->offset + b->bytes > at)
-            at = b->offset + b->bytes;
+        if (other->offset + other->bytes > at)
+            at = other->offset + other->bytes;
     }
     return at;
-}
-
-static void place_insert_near(struct gy_placer *pl, int *count, int buffer)
-{
-    int i = (*count)++;
-    for (; i > 0 && pl->buffers[pl->near[i - 1]].offset > pl->buffers[buffer].offset; i--)
-        pl->near[i] = pl->near[i - 1];
-    pl->near[i] = buffer;
 }
 
 static void place_one(struct gy_placer *pl, int rank)
 {
     struct gy_buffer *b = &pl->buffers[pl->order[rank]];
-    int near = 0;
-    for (int i = 0; i < rank; i++)
-        if (place_meet(b, &pl->buffers[pl->order[i]]))
-            place_insert_near(pl, &near, pl->order[i]);
-    b->offset = place_gap(pl, near, b->bytes);
+    int i = rank;
+    b->offset = place_gap(pl, rank, b);
+    for (; i > 0 && pl->buffers[pl->placed[i - 1]].offset > b->offset; i--)
+        pl->placed[i] = pl->placed[i - 1];
+    pl->placed[i] = pl->order[rank];
     if (b->offset + b->bytes > pl->plan->region_bytes[GY_AT_ACT])
         pl->plan->region_bytes[GY_AT_ACT] = b->offset + b->bytes;
 }
@@ -149,8 +143,8 @@ GY_INT int gy_build_places(struct gy_builder *b)
     struct gy_placer pl = { .plan = b->plan };
     pl.buffers = gy_arena_take(b->arena, count, sizeof *pl.buffers);
     pl.order = gy_arena_take(b->arena, count, sizeof *pl.order);
-    pl.near = gy_arena_take(b->arena, count, sizeof *pl.near);
-    if (!pl.buffers || !pl.order || !pl.near)
+    pl.placed = gy_arena_take(b->arena, count, sizeof *pl.placed);
+    if (!pl.buffers || !pl.order || !pl.placed)
         return GY_NOMEM(b->err, "the plan's buffers", count * sizeof *pl.buffers);
     for (int timeline = 0; timeline < 2; timeline++)
         place_lifetimes(b->plan, timeline);
