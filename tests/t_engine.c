@@ -470,6 +470,36 @@ static void eng_test_nonfinite(void)
     gyre_close(net);
 }
 
+/* A weight's index is that of gyre_get_tensor. */
+static void eng_test_nonfinite_weights(void)
+{
+    static const struct { const char *name; int count, at; const char *says; } rows[] = {
+        { "conv1.weight", 36, 25, "'conv1.weight'[1][0][2][1] is inf" },
+        { "linear1.weight", 36, 28, "'linear1.weight'[1][10] is inf" },
+        { "conv1.bias", 2, 1, "'conv1.bias'[1] is inf" },
+    };
+    struct gyre_config config;
+    struct gyre_error where = { 0 };
+    const float x[18] = { 0 };
+    const int32_t label = 0;
+    const struct gyre_batch batch = { .x = x, .label = &label, .count = 1 };
+    gyre_config_default(&config);
+    config.net = "input 3x3x2\nconv 2 3x3 bias\nlinear 2\nsoftmax\n";
+    config.batch = 1;
+    struct gyre_net *net = eng_open(&config);
+    for (size_t i = 0; net && i < sizeof rows / sizeof rows[0]; i++) {
+        float w[36], bad[36];
+        T_CHECK(gyre_get_tensor(net, rows[i].name, w, rows[i].count) == GYRE_OK);
+        memcpy(bad, w, sizeof bad);
+        bad[rows[i].at] = INFINITY;
+        T_CHECK(gyre_set_tensor(net, rows[i].name, bad, rows[i].count) == GYRE_OK);
+        T_CHECK(gyre_find_nonfinite(net, &batch, NULL, &where) == GYRE_E_NONFINITE);
+        T_CHECK_MSG(strstr(where.text, rows[i].says), "%s", where.text);
+        T_CHECK(gyre_set_tensor(net, rows[i].name, w, rows[i].count) == GYRE_OK);
+    }
+    gyre_close(net);
+}
+
 /* Channels of a norm are no samples, even where there are as many of both. */
 static void eng_test_nonfinite_sum(void)
 {
@@ -699,6 +729,7 @@ int main(void)
     eng_test_accumulate();
     eng_test_made_again();
     eng_test_nonfinite();
+    eng_test_nonfinite_weights();
     eng_test_nonfinite_sum();
     eng_test_nonfinite_parts();
     eng_test_average();

@@ -215,6 +215,7 @@ GY_INT int64_t gy_param_row_count(const struct gy_param *p);
 GY_INT int gy_param_read_row(struct gyre_net *net, int param, int region, int32_t k, float *row);
 GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32_t k, const float *row);
 GY_INT int gy_param_shape(const struct gy_param *p, int64_t shape[4]); /* PyTorch's; returns dims */
+GY_INT int64_t gy_param_torch_index(const struct gy_param *p, int64_t index); /* of the element at index here */
 /* the net's parameter of that name, or -1; the first guess saves time */
 GY_INT int gy_param_named(const struct gyre_net *net, const char *name, int first);
 GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);

@@ -66,15 +66,33 @@ static int nonfinite_tensor(struct gyre_net *net, int tensor, struct nonfinite_p
 }
 
 /* "[3][0][17][2]" */
-static void nonfinite_index(const struct gy_tensor *t, int64_t index, char *text, size_t room)
+static void nonfinite_index(int dims, const int64_t dim[4], int64_t index, char *text, size_t room)
 {
     size_t used = 0;
-    int64_t below = t->count;
+    int64_t below = 1;
+    for (int d = 0; d < dims; d++)
+        below *= dim[d];
     text[0] = 0;
-    for (int d = 0; d < t->dims && used < room; d++) {
-        below /= t->dim[d];
-        used += (size_t)snprintf(text + used, room - used, "[%" PRId64 "]", index / below % t->dim[d]);
+    for (int d = 0; d < dims && used < room; d++) {
+        below /= dim[d];
+        used += (size_t)snprintf(text + used, room - used, "[%" PRId64 "]", index / below % dim[d]);
     }
+}
+
+/* Of a parameter or its gradient in PyTorch's layout, as gyre_get_tensor gives it. */
+static void nonfinite_where(const struct gyre_net *net, const struct nonfinite_place *at, char *text, size_t room)
+{
+    const struct gy_tensor *t = &net->plan.tensors[at->tensor];
+    for (int i = 0; i < net->graph.param_count; i++) {
+        const struct gy_param *p = &net->graph.params[i];
+        int64_t shape[4];
+        if (net->plan.param[i] != at->tensor && net->plan.grad[i] != at->tensor)
+            continue;
+        const int dims = gy_param_shape(p, shape);
+        nonfinite_index(dims, shape, gy_param_torch_index(p, at->index), text, room);
+        return;
+    }
+    nonfinite_index(t->dims, t->dim, at->index, text, room);
 }
 
 static int nonfinite_report(const struct gyre_net *net, const struct nonfinite_place *at, const char *who, int32_t *sample,
@@ -85,7 +103,7 @@ static int nonfinite_report(const struct gyre_net *net, const struct nonfinite_p
     const int value = (t->region == GY_AT_ACT || t->region == GY_AT_SLOTS) && t->dims == 4;
     const int per_sample = t->dim[0] == net->config.batch && (value || t->region == GY_AT_IN || t->region == GY_AT_OUT);
     char index[128];
-    nonfinite_index(t, at->index, index, sizeof index);
+    nonfinite_where(net, at, index, sizeof index);
     *sample = per_sample ? (int32_t)(at->index / (t->count / t->dim[0])) : -1;
     return GY_FAIL(where, GY_E_NONFINITE, "%s: tensor '%s'%s is %g", who, t->name, index, at->value);
 }

@@ -43,6 +43,13 @@ static void weights_turn(const struct weights_row *w, const float *in, float *ou
         }
 }
 
+GY_INT int64_t gy_param_torch_index(const struct gy_param *p, int64_t index)
+{
+    const struct weights_row w = weights_row_of(p);
+    const int64_t within = index % gy_param_row_count(p);
+    return index - within + within % w.c * w.r * w.s + within / w.c;
+}
+
 GY_INT int gy_region_has(const struct gyre_net *net, int region, int param)
 {
     const int state = gy_param_is_state(net->graph.params[param].kind);
