@@ -142,9 +142,9 @@ struct gyre_config {
     float loss_scale;
     /* Of processes (ranks) and shards; all ranks give the same. shards, sync_bn: on the CPU. */
     /* Shards of `batch` samples in a step, dealt to the ranks, each with batch-norm statistics of
-     * its own; 0: none. gyre_step takes this rank's samples: batch * shards / ranks. Then 1, 2, 4
-     * ... ranks give the same bits. Each rank has 1, 2, 4, 8 ... shards; where they have 2 or more,
-     * the last may have half. */
+     * its own; 0: none. gyre_step and gyre_gradient take this rank's samples: batch * shards /
+     * ranks; other calls at most `batch`. Then 1, 2, 4 ... ranks give the same bits. Each rank has
+     * 1, 2, 4, 8 ... shards; where they have 2 or more, the last may have half. */
     int shards;
     /* Layers that a net's text calls split: each rank has columns of them; the job opens messages.
      * All ranks call gyre_step, gyre_eval, gyre_predict, gyre_save and gyre_export. With shards a
