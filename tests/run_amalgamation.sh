@@ -63,7 +63,7 @@ uses_of all "$folder"
 for use in "$folder"/use_*.c; do
     holds "$use of docs/profiles.md" use_compiles "$use" "$folder/gyre.o" "$folder"
 done
-strict="-std=c99 -pedantic -Wall -Wextra -Wshadow -Wundef -Werror -ffp-contract=off"
+strict="-std=c99 -pedantic -Wall -Wextra -Wconversion -Wshadow -Wundef -Werror -ffp-contract=off"
 # shellcheck disable=SC2086
 holds "without warnings as C99" in_folder "$CC" -O1 $strict -DGY_INT= -c gyre.c -o all.o
 

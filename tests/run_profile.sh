@@ -10,7 +10,7 @@ set -u
 profile=$1
 extent=$2
 folder=$BUILD/profile_$profile
-strict="-std=c99 -pedantic -Wall -Wextra -Wshadow -Wundef -Werror -ffp-contract=off"
+strict="-std=c99 -pedantic -Wall -Wextra -Wconversion -Wshadow -Wundef -Werror -ffp-contract=off"
 passed=0 failed=0
 mkdir -p "$folder"
 

@@ -161,7 +161,8 @@ static void convert_pack(const struct convert_job *job, uint64_t share)
 
 static int convert_parse(struct convert_job *job, struct gy_rows_keep *keep, struct gy_rows_piece *p, struct gy_error *err)
 {
-    p->column = p->same = 1;
+    p->column = 1;
+    p->same = 1;
     if (!p->text)
         GY_TRY(gy_rows_source_read(job->source, p, &keep->text, err));
     GY_TRY(gy_rows_keep_room(keep, p, &job->alloc, err));

@@ -31,18 +31,20 @@ struct wino_points {
 };
 /* Macros: constants of an initializer, which C99 does not let functions make. */
 #define WINO_TWO(f, g, a, b)                                                                                           \
-    {{f, g}, {{-(b)}, {-(a)}}, {(a) * (b), -(a) - (b)}, 1 / ((a) * (b)), {0.5 / ((a) * ((a) - (b))), 0.5 / ((b) * ((b) - (a)))}}
+    {{f, g}, {{-(b)}, {-(a)}}, {(a) * (b), -(a) - (b)}, (float)(1 / ((a) * (b))),                                      \
+     {(float)(0.5 / ((a) * ((a) - (b)))), (float)(0.5 / ((b) * ((b) - (a))))}}
 #define WINO_THREE(f, g, h, a, b, c)                                                                                   \
     {{f, g, h}, {{(b) * (c), -(b) - (c)}, {(a) * (c), -(a) - (c)}, {(a) * (b), -(a) - (b)}},                           \
-     {-(a) * (b) * (c), (a) * (b) + (a) * (c) + (b) * (c), -(a) - (b) - (c)}, -1 / ((a) * (b) * (c)),                  \
-     {0.5 / ((a) * ((a) - (b)) * ((a) - (c))), 0.5 / ((b) * ((b) - (a)) * ((b) - (c))), 0.5 / ((c) * ((c) - (a)) * ((c) - (b)))}}
+     {-(a) * (b) * (c), (a) * (b) + (a) * (c) + (b) * (c), -(a) - (b) - (c)}, (float)(-1 / ((a) * (b) * (c))),         \
+     {(float)(0.5 / ((a) * ((a) - (b)) * ((a) - (c)))), (float)(0.5 / ((b) * ((b) - (a)) * ((b) - (c)))),              \
+      (float)(0.5 / ((c) * ((c) - (a)) * ((c) - (b))))}}
 #define WINO_BOTH3(a, b, c) ((a) * (b) + (a) * (c) + (b) * (c))
 #define WINO_REST3(a, b, c) {-(a) * (b) * (c), WINO_BOTH3(a, b, c), -(a) - (b) - (c)}
-#define WINO_SCALE4(a, b, c, d) 0.5 / ((a) * ((a) - (b)) * ((a) - (c)) * ((a) - (d)))
+#define WINO_SCALE4(a, b, c, d) (float)(0.5 / ((a) * ((a) - (b)) * ((a) - (c)) * ((a) - (d))))
 #define WINO_FOUR(f, g, h, i, a, b, c, d)                                                                              \
     {{f, g, h, i}, {WINO_REST3(b, c, d), WINO_REST3(a, c, d), WINO_REST3(a, b, d), WINO_REST3(a, b, c)},               \
      {(a) * (b) * (c) * (d), -(a) * WINO_BOTH3(b, c, d) - (b) * (c) * (d),                                             \
-      (a) * ((b) + (c) + (d)) + WINO_BOTH3(b, c, d), -(a) - (b) - (c) - (d)}, 1 / ((a) * (b) * (c) * (d)),             \
+      (a) * ((b) + (c) + (d)) + WINO_BOTH3(b, c, d), -(a) - (b) - (c) - (d)}, (float)(1 / ((a) * (b) * (c) * (d))),    \
      {WINO_SCALE4(a, b, c, d), WINO_SCALE4(b, a, c, d), WINO_SCALE4(c, a, b, d), WINO_SCALE4(d, a, b, c)}}
 /* By e - 6. */
 static const struct wino_points wino_points[] = {
