@@ -28,6 +28,8 @@ if [ "$(wc -l <"$TMP/examples")" -ge 45 ]; then ok; else bad 'few examples'; fi
 expect 0 "$GYRE" help train
 says "$out" '--batch N  *images a step (128)'
 says "$out" '^Examples:'
+expect 0 "$GYRE" help kernels
+says "$out" '^  --show list|source|ptx|cubin$' # as wide as its column
 expect 0 "$GYRE" help exit
 says "$out" '^  6  stopped'
 expect 0 "$GYRE" help language

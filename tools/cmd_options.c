@@ -346,7 +346,8 @@ static void print_option(FILE *file, const struct cli_command *command, const st
              o->name, o->arg ? " " : "", o->arg ? o->arg : "");
     snprintf(help, sizeof help, "%s%s%s%s", o->help, o->initial ? " (" : "", o->initial ? o->initial : "", o->initial ? ")" : "");
     const int column = 30;
-    if (fprintf(file, "%-*s", column, left) > column)
+    fprintf(file, "%-*s", column, left);
+    if (strlen(left) >= (size_t)column)
         fprintf(file, "\n%*s", column, "");
     print_wrapped(file, help, column);
 }
