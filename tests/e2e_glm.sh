@@ -53,6 +53,12 @@ printf '1 1:1 2:1\n-1 2:1\n1 1:2\n-1 1:-1\n1 1:3\n-1 2:2\n1 1:1\n-1 2:3\n' >read
 cp read.svm kept.svm
 ln read.svm other.svm
 expect 0 "$GYRE" glm train read.svm read.model -q
+for count in many 3x 0; do
+    expect 0 env GYRE_THREADS=$count "$GYRE" glm train read.svm read.model -q
+    says "$err" "^gyre: warning: GYRE_THREADS is '$count', not a count in 1 .. 4096: ignored$"
+done
+expect 0 env GYRE_THREADS=3 "$GYRE" glm train read.svm read.model -q
+if [ ! -s "$err" ]; then ok; else bad "GYRE_THREADS=3 is warned of"; fi
 # each solver says why it does not fit
 mistake '^gyre: no solver for this model: newton: .*; l1: .*; sdca: .* needs an l2 above 0$' train read.svm --loss hinge --l1 1
 mistake '^gyre: no solver for this model: newton: [^;]*$' train read.svm --l1 1 --solver newton

@@ -192,11 +192,19 @@ static int glm_idle(const struct glm_values *v, const struct gyre_glm_config *c)
     return CLI_OK;
 }
 
-static int glm_threads(int64_t threads)
+/* Of --threads, else of GYRE_THREADS, with the sentence that nets have for a bad one. */
+static int glm_threads(const struct glm_values *v)
 {
-    const char *text = threads ? NULL : getenv("GYRE_THREADS");
-    const long value = text ? strtol(text, NULL, 10) : 0;
-    return value > 0 && value <= 4096 ? (int)value : (int)threads;
+    const struct gyre_logger log = cli_logger(v->data.log == 1 ? GYRE_LOG_ERROR : GYRE_LOG_WARN);
+    const char *const text = v->threads ? NULL : getenv("GYRE_THREADS");
+    char *end = NULL, sentence[96];
+    const long value = text && text[0] ? strtol(text, &end, 10) : 0;
+    if (end && !*end && value > 0 && value <= 4096)
+        return (int)value;
+    snprintf(sentence, sizeof sentence, "GYRE_THREADS is '%.40s', not a count in 1 .. 4096: ignored", text ? text : "");
+    if (end && log.level >= GYRE_LOG_WARN)
+        log.write(log.user, GYRE_LOG_WARN, sentence);
+    return (int)v->threads;
 }
 
 static int glm_config(const struct glm_values *v, struct gyre_glm_config *c)
@@ -212,7 +220,7 @@ static int glm_config(const struct glm_values *v, struct gyre_glm_config *c)
     c->balanced = (int)v->balanced;
     c->solver = v->solver;
     c->device = v->device;
-    c->threads = glm_threads(v->threads);
+    c->threads = glm_threads(v);
     c->gap = v->gap;
     c->target = v->target;
     c->validation = v->validation;
