@@ -129,6 +129,17 @@ for page in README.md docs/*.md; do
 done >"$found"
 none "links that lead nowhere"
 
+# ---- knobs ----
+
+# A variable that `gyre knobs` lists is read somewhere else than in its table.
+if [ -x "${GYRE:-}" ]; then
+    "$GYRE" knobs | while read -r knob rest; do
+        grep -rqw "$knob" build.sh engine kernels net tools tests --include=*.[ch] --include=build.sh --exclude=knob.c ||
+            echo "$knob: $rest"
+    done >"$found"
+    none "knobs that nobody reads"
+fi
+
 # ---- pictures ----
 
 sh tools/floors_svg.sh >"$TMP/floors.svg" || bad "tools/floors_svg.sh"

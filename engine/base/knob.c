@@ -9,7 +9,6 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_ISA", "text", "native", "kernel set: ref, avx2, avx512, avx512bf16, amx, vsx, mma" },
     { "GYRE_PIN", "text", "auto", "on: threads are bound to processors; auto: kept apart when they fill the machine; off" },
     { "GYRE_TUNE", "path", "in ~/.cache/gyre", "file of gyre tune; off: none" },
-    { "GYRE_LOG", "text", "info", "error, warn, info or debug: what the command prints" },
     { "GYRE_CUDA_PATH", "path", "", "folder in which CUDA's libraries are looked for first" },
     { "GYRE_KERNEL_CACHE", "path", "in ~/.cache/gyre", "folder of compiled GPU kernels; off: none" },
     { "GYRE_KERNEL_PACK", "path", "", "file of gyre kernels pack: compiled GPU kernels, read first" },
