@@ -59,6 +59,18 @@ found()   { printf '  \342\234\223 %-12s %s\n' "$1" "$2"; }
 missing() { printf '  - %-12s %s\n' "$1" "$2"; }
 say()     { printf '%s\n' "$*"; }
 fail()    { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
+# counts NAME VALUE: a whole number above 0
+counts()  { case $2 in ''|0*|*[!0-9]*) fail "$1 takes a whole number above 0, not '$2'" ;; esac; }
+# known_tests NAME...: each is the name of a test
+known_tests()
+{
+    for name in "$@"; do
+        case $name/$(existing "tests/$name.c" "tests/$name.sh") in
+        t_*/?*|fuzz_*/?*|e2e_*/?*) ;;
+        *) fail "there is no test '$name'; tests/ has t_NAME.c, fuzz_NAME.c and e2e_NAME.sh" ;;
+        esac
+    done
+}
 
 # ---- packages ------------------------------------------------------------------------------------
 
@@ -66,7 +78,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 can_install()
 {
-    [ "$NO_INSTALL" != 1 ] && [ -f /etc/debian_version ] && have apt-get && [ "$(id -u)" = 0 ]
+    [ "$NO_INSTALL" = 0 ] && [ -f /etc/debian_version ] && have apt-get && [ "$(id -u)" = 0 ]
 }
 
 # install WHY PACKAGE...: says so and installs (Debian, root), else names them. Fails without them.
@@ -366,7 +378,6 @@ build_command()
 {
     # shellcheck disable=SC2046
     set -- $(command_sources)
-    case " $* " in *" tools/gyre.c "*) ;; *) say "  $FLAVOUR: no command yet"; return 0 ;; esac
     compile "$@"
     # shellcheck disable=SC2046
     link "$DIR/gyre" $(objects_of "$@")
@@ -539,7 +550,7 @@ target_build()
     build_library
     build_command
     cp "$DIR/libgyre.a" "$BUILD/libgyre.a"
-    [ ! -f "$DIR/gyre" ] || cp "$DIR/gyre" "$BUILD/gyre"
+    cp "$DIR/gyre" "$BUILD/gyre"
     built "$BUILD/libgyre.a" "$BUILD/gyre"
 }
 
@@ -573,35 +584,14 @@ build_static()
     flavour static
     build_library
     build_command
-    [ -f "$DIR/gyre" ] || return 0
     newest "$BUILD/gyre-static" "$DIR/gyre" || strip -o "$BUILD/gyre-static" "$DIR/gyre"
-}
-
-# check_profiles quick|full PROFILE...
-check_profiles()
-{
-    extent=$1
-    shift
-    for profile in "$@"; do
-        one "profile_$profile" env SOURCES="$(profile_sources "$profile")" sh tests/run_profile.sh "$profile" "$extent"
-    done
-}
-
-# How both flavours of the command and the shared library are guarded
-check_products()
-{
-    build_static
-    build_shared
-    flavour default
-    build_library
-    build_command
-    one hardened sh tests/run_hardened.sh "$DIR/obj" "$DIR/gyre" "$BUILD/static/gyre" "$BUILD/libgyre-net.so"
 }
 
 # target_test [NAME...] [OPTION...]: the suite, or some of its programs with options of theirs
 target_test()
 {
     [ $# -eq 0 ] || { test_some "$@"; return; }
+    . tests/check.inc
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     have busybox || ! can_install || install "the empty container" busybox-static || :
@@ -629,6 +619,8 @@ test_some()
         names="$names $1"
         shift
     done
+    # shellcheck disable=SC2086
+    known_tests $names
     prepare
     flavour default
     build_base
@@ -640,7 +632,6 @@ test_some()
         tests/t_*.c) build_programs tests "tests/$name.c"; start=$here/tests/$name ;;
         tests/fuzz_*.c) build_replays "tests/$name.c"; start="$here/replay/$name tests/corpus/${name#fuzz_}" ;;
         tests/e2e_*.sh) HELPERS='' build_programs examples $(example_sources); start="sh tests/$name.sh" ;;
-        *) fail "there is no test '$name'; tests/ has t_NAME.c, fuzz_NAME.c and e2e_NAME.sh" ;;
         esac
         say "$name"
         $start "$@" || worst=1
@@ -684,6 +675,7 @@ target_amalgamation()
 target_fuzz()
 {
     minutes=${1:-1}
+    counts fuzz "$minutes"
     prepare
     need_clang || fail "fuzzing needs clang"
     flavour fuzz
@@ -791,6 +783,12 @@ usage() { sed -n '/^#   \.\/build/s/^# //p' "$0"; }
 
 target=${1:-build}
 [ $# -eq 0 ] || shift
+counts JOBS "$JOBS"
+# shellcheck disable=SC2086
+known_tests $TESTS
+case $target in
+build|static|emu|demo|bench|shared|clean|ppc|help|-h|--help) [ $# -eq 0 ] || fail "$target takes nothing, not '$1'" ;;
+esac
 case $target in
 build|static|emu|demo|test|check|bench|gpu|shared|amalgamation|library|fuzz|clean) "target_$target" "$@" ;;
 gpu-pack) target_gpu_pack "$@" ;;

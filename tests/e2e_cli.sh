@@ -75,6 +75,22 @@ mistake "isa '$other' is not what this processor has; it has: ref" plan lenet5 -
 expect 2 env GYRE_ISA=$other "$GYRE" plan lenet5
 says "$err" "isa '$other' is not what"
 mistake 'import needs --net' import x.safetensors
+# build.sh says so, too, before it does anything
+script=$(dirname "$0")/../build.sh
+built() # built SENTENCE VARIABLE=VALUE ... WORD...
+{
+    sentence="^build.sh: $1$"
+    shift
+    expect 1 env TESTS= JOBS=1 CC=false BUILD="$TMP/never" "$@"
+    says "$err" "$sentence"
+    if [ ! -e "$TMP/never" ]; then ok; else bad "build.sh made its folder"; fi
+}
+built "build takes nothing, not 'CC=clang'" sh "$script" build CC=clang
+built "help takes nothing, not 'me'" sh "$script" help me
+built "fuzz takes a whole number above 0, not '0'" sh "$script" fuzz 0
+built "JOBS takes a whole number above 0, not 'all'" JOBS=all sh "$script" help
+built "there is no test 't_bse'; tests/ has .*" TESTS='t_base t_bse' sh "$script" help
+built "there is no test 'run_suite'; tests/ has .*" sh "$script" test e2e_cli run_suite
 # options that would leave others without effect
 mistake '--resume goes on.*--overwrite removes' train lenet5 data --resume --overwrite
 mistake '--pad-crop and --resized-crop are two ways' train lenet5 data --resized-crop --pad-crop 4
