@@ -784,6 +784,7 @@ usage() { sed -n '/^#   \.\/build/s/^# //p' "$0"; }
 target=${1:-build}
 [ $# -eq 0 ] || shift
 counts JOBS "$JOBS"
+case $BUILD in *[[:space:]*?[]*) fail "BUILD is '$BUILD'; blanks, * ? and [ cannot be in it" ;; esac
 # shellcheck disable=SC2086
 known_tests $TESTS
 case $target in

@@ -89,6 +89,7 @@ built "build takes nothing, not 'CC=clang'" sh "$script" build CC=clang
 built "help takes nothing, not 'me'" sh "$script" help me
 built "fuzz takes a whole number above 0, not '0'" sh "$script" fuzz 0
 built "JOBS takes a whole number above 0, not 'all'" JOBS=all sh "$script" help
+built "BUILD is 'a b'; .*" BUILD='a b' sh "$script" help
 built "there is no test 't_bse'; tests/ has .*" TESTS='t_base t_bse' sh "$script" help
 built "there is no test 'run_suite'; tests/ has .*" sh "$script" test e2e_cli run_suite
 # options that would leave others without effect
