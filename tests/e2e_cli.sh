@@ -53,6 +53,11 @@ mistake() # mistake PATTERN ARGS...
 mistake "no command 'trian'; did you mean train?" trian
 mistake "no command 'xyzzy'; 'gyre help' lists them" xyzzy
 mistake "no command 'evall'; did you mean eval?" help evall
+mistake "no help of 'net plan' alone; see 'gyre help net'$" help net plan
+mistake "no help of 'exit now' alone; see 'gyre help exit'$" help exit now
+mistake "no help of 'language x' alone; see 'gyre help language'$" help language x
+mistake "usage: gyre --version; 'now' is not known$" --version now
+mistake "no help of 'a b' alone; see 'gyre help help'$" help a b
 mistake "no option '--epoch'; did you mean --epochs?" train lenet5 data --epoch 3
 mistake "no option '--moemntum'; did you mean --momentum?" train lenet5 data --moemntum=.9
 mistake "no option '--qqqqqq'; 'gyre help train' lists them" train lenet5 data --qqqqqq

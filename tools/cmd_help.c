@@ -83,18 +83,27 @@ static int help_exit(void)
     return CLI_OK;
 }
 
+static int help_has(const struct cli_table *table, const char *topic)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->commands[i]->name, topic) == 0)
+            return 1;
+    return strcmp(topic, "exit") == 0 || strcmp(topic, "language") == 0;
+}
+
 int cli_help(const struct cli_table *table, const char *topic, const char *more)
 {
     if (!topic)
         return help_overview(table);
-    if (strcmp(topic, "exit") == 0)
+    if (!more && strcmp(topic, "exit") == 0)
         return help_exit();
-    if (strcmp(topic, "language") == 0)
+    if (!more && strcmp(topic, "language") == 0)
         return gyre_print_language(&cli_stdout) == GYRE_OK ? CLI_OK : CLI_FAILED;
     int wrong = 0;
     const struct cli_command *command = more ? cli_find_two(table, topic, more, &wrong) : cli_find_command(table, topic);
     if (!command && more && !wrong)
-        return cli_fail(CLI_USAGE, "there is no command '%s %s'; 'gyre help' lists them", topic, more);
+        return cli_fail(CLI_USAGE, "there is no help of '%s %s' alone; see 'gyre help %s'", topic,
+                        more, help_has(table, topic) ? topic : "help");
     if (!command)
         return CLI_USAGE;
     cli_print_command(command, stdout);

@@ -64,7 +64,8 @@ static int run(int argc, char **argv)
         return CLI_USAGE;
     }
     if (strcmp(argv[1], "--version") == 0)
-        return print_version();
+        return argc == 2 ? print_version() :
+                           cli_fail(CLI_USAGE, "usage: gyre --version; '%s' is not known", argv[2]);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return cli_help(&table, argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL);
     int wrong = 0;
