@@ -43,7 +43,7 @@ static void print_command(const struct fit_values *v, const struct gyre_fit *cho
 {
     printf("\n  ");
     if (v->ranks)
-        printf("gyre launch --ranks %" PRId64 " -- ", v->ranks);
+        printf("gyre launch --ranks %" PRId64 " --hosts HOSTS -- ", v->ranks);
     printf("gyre train %s DATA --batch %d", name, choice->batch);
     if (choice->accumulate > 1)
         printf(" --accumulate %d", choice->accumulate);
@@ -138,7 +138,7 @@ const struct cli_command cmd_fit = {
         "fastest is taken; of those within 2 %, the largest batch. Prints the table and the command line to use.\n\n"
         "With --ranks and --cluster each rank is taken to be such a machine as this one; what its\n"
         "sums with the others take is simulated on the cluster. Prints images/s and efficiency for\n"
-        "gradients in float and in bf16.\n\n"
+        "gradients in float and in bf16. HOSTS of the command line: its hosts ('gyre help launch').\n\n"
         "Examples:\n"
         "  gyre fit resnet50 --mem 8G\n"
         "  gyre fit resnet18 --mem 2G --target-batch 256 --type f32\n"
