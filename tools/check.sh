@@ -310,7 +310,7 @@ rule_changing()
         }
         /^\|/ && !/^\| file \|/ && !/^\|[-|]+$/ {
             rows++
-            if (/^\| `[^`|]+` \| [^|]+ \| `[^`|]+` \|$/) { split($0, part, "`"); print "row", FNR, table, part[2], part[4] }
+            if (/^\| `[^`|]+` \| [^|]+ \| `[^`|]+` \|$/) { n = split($0, part, "`"); print "row", FNR, table, part[2], part[n - 1] }
             else print "bad", page ":" FNR ": not a row of file, what to add, text"
         }
         END { table_ends(); if (!table) print "bad", page ": no table" }' "$page" >"$SCRATCH/changing"
