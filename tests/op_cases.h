@@ -425,23 +425,24 @@ static void op_add_inputs(struct op_cases *all)
 
 static void op_add_updates(struct op_cases *all)
 {
-    static const int code[] = { GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW, GY_OP_LAMB, GY_OP_LARS };
+    static const struct { int code; uint32_t flags; } rules[] = {
+        { GY_OP_SGD, 0 }, { GY_OP_LARS, 0 }, { GY_OP_ADAMW, 0 }, { GY_OP_LAMB, 0 }, { GY_OP_LARS, GY_F_UNSCALED },
+    };
     static const int sizes[][2] = { { 1, 48 }, { 3, 48 }, { 5, 48 }, { 3, 16400 } };
     for (size_t size = 0; size < GY_COUNT(sizes); size++) {
         const struct gy_geom g = op_flat_geom(1, 1, 1, 1);
         const int spans = sizes[size][0], room = sizes[size][1];
         op_add_case(all, &(struct op_case){ .code = GY_OP_NORMS, .geom = g, .spans = spans, .span_room = room });
-        for (size_t rule = 0; rule < GY_COUNT(code); rule++)
+        for (size_t rule = 0; rule < GY_COUNT(rules); rule++)
             for (int option = 0; option < 8; option++) {
-                const int clip = option & 4, ratio = code[rule] == GY_OP_LARS || code[rule] == GY_OP_LAMB;
-                const uint32_t unscaled = rule == 4 ? GY_F_UNSCALED : 0;
+                const int clip = option & 4, ratio = rules[rule].code == GY_OP_LARS || rules[rule].code == GY_OP_LAMB;
                 op_add_case(all,
                             &(struct op_case){
-                                .code = code[rule],
+                                .code = rules[rule].code,
                                 .geom = g,
                                 .spans = spans,
                                 .span_room = room,
-                                .flags = unscaled | (option & 1 ? GY_F_NESTEROV : 0),
+                                .flags = rules[rule].flags | (option & 1 ? GY_F_NESTEROV : 0),
                                 .without = (option & 2 ? 0 : OP_BIT(GY_EMA)) | (clip || ratio ? 0 : OP_BIT(GY_SUMS)),
                                 .f = { 0.9f, 0.01f, 0.8f, 0.95f, 1e-6f, 0.02f, clip ? 0.5f : 0.0f } });
             }

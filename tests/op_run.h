@@ -114,7 +114,8 @@ static int op_plant_work(struct gy_op *op, struct gy_uniform *u, int fault)
     case OP_FAULT_RES: return op->code != GY_OP_ADD && op_forget(op, GY_RES);
     case OP_FAULT_RES_SCALE: return op_forget(op, GY_RES_SCALE) + op_forget(op, GY_RES_SHIFT) > 0;
     case OP_FAULT_BIAS: return conv && op_forget(op, GY_BIAS);
-    case OP_FAULT_NESTEROV: return op_unflag(op, GY_F_NESTEROV, GY_M) && op->code != GY_OP_ADAMW && op->code != GY_OP_LAMB;
+    case OP_FAULT_NESTEROV:
+        return op_unflag(op, GY_F_NESTEROV, GY_M) && (op->code == GY_OP_SGD || op->code == GY_OP_LARS);
     case OP_FAULT_CLIP: return op->spans && op->ptr[GY_M] && op_zero(op, GY_C_CLIP);
     case OP_FAULT_MIX: return op->geom.n > 1 && op_forget(op, GY_MIX);
     case OP_FAULT_CONSTANT: return (loss || op->code == GY_OP_LRN) && op_zero(op, 0);
