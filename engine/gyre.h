@@ -55,7 +55,10 @@ enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_s
 enum gyre_dtype { GYRE_F32, GYRE_BF16, GYRE_F16 };
 /* How samples become input, by channel. F32: (x - mean) / std. U8: (x / 255 - mean) / std. */
 enum gyre_input { GYRE_INPUT_F32, GYRE_INPUT_U8 };
-enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW, GYRE_LAMB, GYRE_LARS_UNSCALED };
+enum gyre_optimizer_kind {
+    GYRE_SGD, GYRE_LARS, GYRE_ADAMW, GYRE_LAMB, GYRE_LARS_UNSCALED,
+    GYRE_OPTIMIZERS /* how many there are */
+};
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
 
 /* Update rules are as PyTorch defines them. LARS: v = m v + lr ratio (g + decay w); w -= v. Its

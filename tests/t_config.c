@@ -121,7 +121,7 @@ static const struct conf_field conf_net[] = {
     { "std[2]", NET(std[2]), CONF_FLOAT, 1e-38, CONF_OPEN }, { "std[3]", NET(std[3]), CONF_FLOAT, 1e-38, CONF_OPEN },
     { "threads", NET(threads), CONF_INT, 0, 4096 }, { "device", NET(device), CONF_PLACE, 0, 0 }, { "isa", NET(isa), CONF_PLACE, 0, 0 },
     { "seed", NET(seed), CONF_PLACE, 0, 0 },
-    { "optimizer.kind", NET(optimizer.kind), CONF_INT, 0, 4 }, { "optimizer.momentum", NET(optimizer.momentum), CONF_FLOAT, 0, 1 },
+    { "optimizer.kind", NET(optimizer.kind), CONF_INT, 0, GYRE_OPTIMIZERS - 1 }, { "optimizer.momentum", NET(optimizer.momentum), CONF_FLOAT, 0, 1 },
     { "optimizer.nesterov", NET(optimizer.nesterov), CONF_INT, 0, 1 }, { "optimizer.weight_decay", NET(optimizer.weight_decay), CONF_FLOAT, 0, 1e6 },
     { "optimizer.decay_all", NET(optimizer.decay_all), CONF_INT, 0, 1 }, { "optimizer.beta1", NET(optimizer.beta1), CONF_FLOAT, 0, 0.9999999 },
     { "optimizer.beta2", NET(optimizer.beta2), CONF_FLOAT, 0, 0.9999999 }, { "optimizer.eps", NET(optimizer.eps), CONF_FLOAT, 0, 1 },

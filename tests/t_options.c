@@ -159,6 +159,9 @@ static void opt_check_seen(const struct opt_tally *tally)
 {
     char value[32];
     for (int i = 0; i < opt_row_count; i++)
+        T_CHECK_MSG(strcmp(opt_rows[i].name, "optimizer") != 0 || opt_rows[i].count == GYRE_OPTIMIZERS,
+                    "options_table.c has %d optimisers of %d", opt_rows[i].count, GYRE_OPTIMIZERS);
+    for (int i = 0; i < opt_row_count; i++)
         for (int k = 0; k < opt_rows[i].count; k++)
             T_CHECK_MSG(tally->seen[i][k] >= OPT_LEAST, "%s=%s was seen %d times", opt_rows[i].name, opt_value_name(i, k, value, sizeof value),
                         tally->seen[i][k]);

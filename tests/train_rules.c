@@ -107,12 +107,16 @@ static void train_lamb(const struct train_rule *r, double g, struct train_four *
     e->of[TRAIN_WEIGHT] -= r->rate * r->ratio * step;
 }
 
+/* ORDER: enum gyre_optimizer_kind */
+static void (*const train_kinds[])(const struct train_rule *, double, struct train_four *) = {
+    train_sgd, train_lars, train_adamw, train_lamb, train_lars
+};
+GY_STATIC_ASSERT(GY_COUNT(train_kinds) == GYRE_OPTIMIZERS, train_kinds);
+
 static struct train_four train_element(const struct train_rule *r, double g, const struct train_four *was)
 {
-    static void (*const rule[])(const struct train_rule *, double, struct train_four *) = { train_sgd, train_lars, train_adamw,
-                                                                                              train_lamb, train_lars };
     struct train_four e = *was;
-    rule[r->o->kind](r, g * r->cut, &e);
+    train_kinds[r->o->kind](r, g * r->cut, &e);
     const double seen = r->fault == TRAIN_AVERAGE_BEFORE ? was->of[TRAIN_WEIGHT] : e.of[TRAIN_WEIGHT];
     e.of[TRAIN_AVERAGE] = r->keep * e.of[TRAIN_AVERAGE] + (1 - r->keep) * seen;
     return e;

@@ -12,6 +12,10 @@
 
 #define TRAIN_TRACE_EVENTS 65536
 
+/* Where none is given. ORDER: enum gyre_optimizer_kind */
+static const double train_rates[] = { 0.05, 2, 0.001, 0.01, 2 };
+typedef char train_rates_fit[CLI_COUNT(train_rates) == GYRE_OPTIMIZERS ? 1 : -1];
+
 /* Everything of one call. */
 struct train_job {
     struct train_values *v;
@@ -159,10 +163,9 @@ static int set_milestones(struct train_job *job)
 static int set_schedule(struct train_job *job)
 {
     const struct train_values *v = job->v;
-    static const double rates[] = { 0.05, 2, 0.001, 0.01, 2 }; /* ORDER: CLI_OPTIMIZERS */
     struct gyre_schedule *s = &job->config.schedule;
     s->kind = (int)v->schedule;
-    s->rate = (float)(v->lr > 0 ? v->lr : rates[v->optimizer]);
+    s->rate = (float)(v->lr > 0 ? v->lr : train_rates[v->optimizer]);
     s->warmup = in_updates(job, v->warmup_epochs);
     s->warmup_from = (float)v->warmup_from;
     s->steps = (job->steps + train_accumulate_of(v) - 1) / train_accumulate_of(v);

@@ -136,24 +136,33 @@ static void plan_await(struct gy_builder *b, int bucket)
     gy_build_op(b, GY_UPDATE, &op);
 }
 
-/* ORDER: enum gyre_optimizer_kind */
-static const struct { int code; uint32_t flags; } plan_rules[] = {
-    { GY_OP_SGD, 0 }, { GY_OP_LARS, 0 }, { GY_OP_ADAMW, 0 }, { GY_OP_LAMB, 0 }, { GY_OP_LARS, GY_F_UNSCALED },
+/* ORDER: enum gyre_optimizer_kind. norms: the rule asks for those of each layer. */
+static const struct { int code; uint32_t flags; int norms; } plan_rules[] = {
+    { GY_OP_SGD, 0, 0 }, { GY_OP_LARS, 0, 1 }, { GY_OP_ADAMW, 0, 0 }, { GY_OP_LAMB, 0, 1 },
+    { GY_OP_LARS, GY_F_UNSCALED, 1 },
 };
+GY_STATIC_ASSERT(GY_COUNT(plan_rules) == GY_PLAN_RULES, plan_rules);
+
+GY_INT int gy_plan_rule_norms(int optimizer) { return plan_rules[optimizer].norms; }
+
+GY_INT int gy_plan_moments(int optimizer)
+{
+    return gy_op_row(plan_rules[optimizer].code)->reads >> GY_V & 1 ? 2 : 1;
+}
 
 /* The update: norms if somebody needs them, then one op over all parameters. Between ranks and
  * shards a bucket is updated while the next are on their way; norms need all. */
 static void plan_update(struct gy_builder *b)
 {
-    const int rule = plan_rules[b->config->optimizer].code, lamb = rule == GY_OP_LAMB;
-    struct gy_op op = plan_update_op(b, rule), norms = plan_update_op(b, GY_OP_NORMS);
+    const int rule = b->config->optimizer;
+    struct gy_op op = plan_update_op(b, plan_rules[rule].code), norms = plan_update_op(b, GY_OP_NORMS);
     op.tensor[GY_W] = norms.tensor[GY_W] = plan_whole(b, GY_AT_PARAM);
     op.tensor[GY_DW] = norms.tensor[GY_DW] = plan_whole(b, GY_AT_GRAD);
     op.tensor[GY_M] = plan_whole(b, GY_AT_OPT1);
-    op.flags |= plan_rules[b->config->optimizer].flags;
-    op.tensor[GY_V] = rule == GY_OP_ADAMW || lamb ? plan_whole(b, GY_AT_OPT2) : -1;
+    op.flags |= plan_rules[rule].flags;
+    op.tensor[GY_V] = gy_plan_moments(rule) == 2 ? plan_whole(b, GY_AT_OPT2) : -1;
     op.tensor[GY_EMA] = b->config->average ? plan_whole(b, GY_AT_EMA) : -1;
-    if (rule == GY_OP_LARS || lamb || b->config->f[GY_C_CLIP] > 0 || op.flags & GY_F_SKIP) {
+    if (plan_rules[rule].norms || b->config->f[GY_C_CLIP] > 0 || op.flags & GY_F_SKIP) {
         b->plan->norms = norms.tensor[GY_SUMS] = op.tensor[GY_SUMS] =
             plan_permanent(b, "norms", GY_AT_OUT, GY_F32, 1, 2 * (int64_t)b->plan->span_count + 2, 1, 1, 1);
         for (int k = 0; k < b->plan->bucket_count; k++)

@@ -76,6 +76,11 @@ struct gy_plan_config {
     const struct gy_stages *stages; /* NULL: one process has the whole net */
 };
 
+#define GY_PLAN_RULES 5 /* enum gyre_optimizer_kind */
+/* Of each weight: its momentum, and a second moment where the rule has one. */
+GY_INT int gy_plan_moments(int optimizer);
+GY_INT int gy_plan_rule_norms(int optimizer); /* 1: the rule asks for the norms of each layer */
+
 #define GY_BUCKET_BYTES ((size_t)4 << 20)
 
 /* Gradients that are summed together: a contiguous piece of their region, and the spans in it. */

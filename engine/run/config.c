@@ -56,7 +56,7 @@ static int config_check_numbers(const struct gyre_config *c, struct gy_error *er
 static int config_check_optimizer(const struct gyre_optimizer *o, struct gy_error *err)
 {
     const struct gy_range r[] = {
-        { "optimizer.kind", o->kind, GYRE_SGD, GYRE_LARS_UNSCALED },
+        { "optimizer.kind", o->kind, GYRE_SGD, GYRE_OPTIMIZERS - 1 },
         { "optimizer.nesterov", o->nesterov, 0, 1 },
         { "optimizer.decay_all", o->decay_all, 0, 1 },
         { "optimizer.momentum", (double)o->momentum, 0, 1 },

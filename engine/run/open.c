@@ -12,6 +12,8 @@
 #include "engine/plan/plan_compile.h"
 #include "engine/run/tuning.h"
 
+GY_STATIC_ASSERT((int)GYRE_OPTIMIZERS == GY_PLAN_RULES, optimizer_kinds);
+
 static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
 {
     struct gy_plan_config p = { .batch = c->batch, .train = c->mode == GYRE_TRAIN, .recompute = c->recompute, .dtype = c->dtype,

@@ -75,7 +75,7 @@ static int plan_copies(const struct gyre_net *net)
     int levels = 0;
     while (net->parallel.mine > 1 && (net->parallel.mine - 1) >> levels)
         levels++;
-    return levels + gy_pipe_moments(&net->config.optimizer) + (net->config.optimizer.ema > 0);
+    return levels + gy_plan_moments(net->config.optimizer.kind) + (net->config.optimizer.ema > 0);
 }
 
 static int plan_choose(struct gyre_net *net, const struct gy_plan *whole, struct gy_pipe *p,

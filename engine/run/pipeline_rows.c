@@ -18,7 +18,7 @@ static int rows_region(const struct gyre_net *net, int region)
 {
     const struct gyre_optimizer *o = &net->config.optimizer;
     return region == GY_AT_PARAM || region == GY_AT_STATE || region == GY_AT_GRAD ||
-           region == GY_AT_OPT1 || (region == GY_AT_OPT2 && gy_pipe_moments(o) == 2) ||
+           region == GY_AT_OPT1 || (region == GY_AT_OPT2 && gy_plan_moments(o->kind) == 2) ||
            (region == GY_AT_EMA && o->ema > 0);
 }
 

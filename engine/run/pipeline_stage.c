@@ -11,8 +11,3 @@ GY_INT int gy_pipe_rank(const struct gyre_net *net, int stage, int copy)
 {
     return copy * net->stage->stages + stage;
 }
-
-GY_INT int gy_pipe_moments(const struct gyre_optimizer *optimizer)
-{
-    return optimizer->kind == GYRE_ADAMW || optimizer->kind == GYRE_LAMB ? 2 : 1;
-}

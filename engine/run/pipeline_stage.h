@@ -43,8 +43,6 @@ enum gy_pipe_number { GY_PIPE_SUM = 0x800000, GY_PIPE_ASK, GY_PIPE_ROWS, GY_PIPE
 
 GY_INT const struct gy_wire_calls *gy_pipe_wire(const struct gyre_net *net);
 GY_INT int gy_pipe_rank(const struct gyre_net *net, int stage, int copy); /* in the job */
-/* Of each weight: its momentum, and a second moment where the optimiser has one. */
-GY_INT int gy_pipe_moments(const struct gyre_optimizer *optimizer);
 
 /* pipeline_results.c */
 GY_INT int64_t gy_pipe_exchange_count(const struct gy_pipe *pipe);

@@ -22,12 +22,11 @@ static int slices_check_ranks(struct gyre_net *net)
 {
     const struct gyre_config *c = &net->config;
     const struct gy_parallel *p = &net->parallel;
-    const int norms = c->optimizer.kind != GYRE_SGD && c->optimizer.kind != GYRE_ADAMW;
     const struct {
         int there;
         const char *sentence;
     } rows[] = {
-        { norms, "its optimizer needs the norm of a whole layer, which no rank knows" },
+        { gy_plan_rule_norms(c->optimizer.kind), "its optimizer needs the norm of a whole layer, which no rank knows" },
         { c->optimizer.clip_norm > 0,
           "optimizer.clip_norm needs the norm of all gradients, which no rank knows" },
         { !net->caps.host_memory, "ranks split layers on the CPU alone in this version" },
