@@ -168,7 +168,7 @@ int train_check_pairs(const struct train_values *v)
         { v->final_rate > 0 && !falls, "--final-lr is for --schedule cosine and poly" },
         { !(v->power >= 2 && v->power <= 2) && v->schedule != GYRE_POLY, "--power is for --schedule poly" },
         { v->warmup_from > 0 && !(v->warmup_epochs > 0), "--warmup-from is for --warmup-epochs" },
-        { v->nesterov && (v->optimizer == GYRE_ADAMW || v->optimizer == GYRE_LAMB),
+        { v->nesterov && v->optimizer != GYRE_SGD && v->optimizer != GYRE_LARS && v->optimizer != GYRE_LARS_UNSCALED,
           "--nesterov is for --optimizer sgd and lars" },
         { v->nesterov && !(v->momentum > 0), "--nesterov needs --momentum above 0" },
     };
