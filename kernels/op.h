@@ -92,7 +92,7 @@
  * GY_OP_GLM_SQUARES X W -> SUMS (f64): adds the weights' squares and their absolute values */
 
 /* ORDER: forward ops stand before GY_OP_SOFTMAX_CE_BWD, gradients from there to GY_OP_NORMS, update
- * rules between GY_OP_NORMS and GY_OP_LAMB. widen.c and tests/op_cases.h compare codes. */
+ * rules between GY_OP_NORMS and GY_OP_LAMB. widen.c and tests compare codes. */
 enum gy_opcode {
     GY_OP_INPUT, GY_OP_CONV, GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_FOLD, GY_OP_BN_APPLY, GY_OP_ACT, GY_OP_POOL_MAX,
     GY_OP_POOL_AVG, GY_OP_LRN, GY_OP_DROPOUT, GY_OP_ADD, GY_OP_CONCAT, GY_OP_SHORTCUT, GY_OP_SOFTMAX_CE, GY_OP_MSE,

@@ -129,6 +129,7 @@ static void roof_test_expect(void)
         struct gy_op op = gy_op_make(code, "any", &c.op.geom);
         const double seconds = gy_roofline_expect(&op, &w, &roof_machine);
         T_CHECK_MSG(gy_op_kind(&op) >= 0 && gy_op_kind(&op) < GY_OP_KINDS && seconds > 0 && isfinite(seconds), "op code %d", code);
+        T_CHECK_MSG(code < GY_OP_NORMS || gy_op_kind(&op) == GY_OP_IS_UPDATE, "op code %d is no update in op_table.c", code);
     }
 }
 
