@@ -79,15 +79,18 @@ row()
     draw
 }
 
-# Means over seeds, accuracy in percent over the logarithm of the batch.
+# Means over seeds, accuracy in percent over the logarithm of the batch. Each of several nets has
+# lines of its own.
 draw()
 {
     [ "$(wc -l <"$csv")" -gt 1 ] || return 0
     [ -x "$folder/curve" ] || "$CC" -std=c99 -D_POSIX_C_SOURCE=200809L -O2 -I "$root" -o "$folder/curve" "$here/curve.c" "$LIBRARY" \
         -lm -lpthread -ldl
-    awk -F, 'NR > 1 { key = $2 (/--skip none/ ? "-all" : "") " " $3; if (!(key in n)) order[++keys] = key; n[key]++; sum[key] += $7 }
+    awk -F, 'NR > 1 { key = $1 " " $2 (/--skip none/ ? "-all" : "") " " $3; if (!(key in n)) order[++keys] = key
+                      nets += !($1 in net); net[$1]; n[key]++; sum[key] += $7 }
         END { for (i = 1; i <= keys; i++) { split(order[i], w, " ")
-              printf "%s %.4f %.4f\n", w[1], log(w[2]) / log(2), 100 * sum[order[i]] / n[order[i]] } }' "$csv" |
+              printf "%s%s %.4f %.4f\n", (nets > 1 ? w[1] ":" : ""), w[2], log(w[3]) / log(2),
+                  100 * sum[order[i]] / n[order[i]] } }' "$csv" |
         sort -k1,1 -k2,2n | "$folder/curve" "$folder/results.svg" "Test accuracy over the batch" "log2 of images an update" "%"
 }
 
