@@ -197,7 +197,8 @@ says "$out" '^of two hosts'
 # the command that it prints has what it planned with
 expect 0 "$GYRE" fit resnet20 --mem 300M --ranks 4 --cluster "$TMP/four.cluster" --target-batch 128 --optimizer adamw --size 40 --classes 7 \
     --ema .9 --threads 1
-says "$out" '^  gyre launch --ranks 4 --hosts HOSTS -- gyre train resnet20 DATA --batch .* --wire bf16 --optimizer adamw --ema 0.9 --size 40 --classes 7 --threads 1$'
+says "$out" '^  gyre launch --ranks 4 --hosts HOSTS -- gyre train resnet20 DATA --batch .* --wire bf16 '
+says "$out" ' --wire bf16 --optimizer adamw --ema 0.9 --size 40 --classes 7 --threads 1$'
 expect 0 "$GYRE" fit resnet20 --mem 300M --ranks 4 --cluster "$TMP/four.cluster" --target-batch 128 --json
 json
 expect 2 "$GYRE" fit resnet20 --mem 300M --ranks 6 --cluster "$TMP/four.cluster"

@@ -35,8 +35,7 @@
 /* ---- opening ---- */
 
 /* Never shortens the file, whoever comes late. The pages exist then, or this fails: a page that is
- * missing later would be a SIGBUS. Memory that the machine lacks is not asked for: the system would
- * end processes until it had it. */
+ * missing later would be a SIGBUS. The system would end processes for what the machine lacks. */
 static int job_lengthen(int fd, size_t bytes, struct gy_error *err)
 {
     struct stat info;
