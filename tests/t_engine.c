@@ -22,9 +22,9 @@
 #define T_TRAP 0
 #endif
 
+#if T_TRAP
 /* Counts the process's calls of malloc and its kin: the proof that a step does not allocate. */
 static volatile int64_t eng_mallocs;
-#if T_TRAP
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *ptr, size_t bytes);
