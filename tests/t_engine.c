@@ -500,19 +500,25 @@ static void eng_test_nonfinite_weights(void)
     gyre_close(net);
 }
 
+/* A net of 2 images a batch; or NULL, which is a failure. */
+static struct gyre_net *eng_open_two(const char *text)
+{
+    struct gyre_config config;
+    gyre_config_default(&config);
+    config.net = text;
+    config.batch = 2;
+    return eng_open(&config);
+}
+
 /* Channels of a norm are no samples, even where there are as many of both. */
 static void eng_test_nonfinite_sum(void)
 {
-    struct gyre_config config;
     struct gyre_error where = { 0 };
     float x[2 * 9];
     const int32_t label[2] = { 0, 1 };
     const struct gyre_batch batch = { .x = x, .label = label, .count = 2 };
     int32_t sample = -7;
-    gyre_config_default(&config);
-    config.net = "input 3x3x1\nconv 2 1x1\nbn\nlinear 2\nsoftmax\n";
-    config.batch = 2;
-    struct gyre_net *net = eng_open(&config);
+    struct gyre_net *net = eng_open_two("input 3x3x1\nconv 2 1x1\nbn\nlinear 2\nsoftmax\n");
     for (int i = 0; i < 2 * 9; i++)
         x[i] = (float)(i % 5 - 2) * 1e25f; /* the sum of squares is infinite */
     if (!net)
@@ -525,16 +531,12 @@ static void eng_test_nonfinite_sum(void)
 /* What a batch before left where a concatenation is written by parts is not what an op wrote. */
 static void eng_test_nonfinite_parts(void)
 {
-    struct gyre_config config;
     struct gyre_error where = { 0 };
     float x[2 * 9] = { 0 };
     const int32_t label[2] = { 0, 1 };
     const struct gyre_batch batch = { .x = x, .label = label, .count = 2 };
     int32_t sample = -7;
-    gyre_config_default(&config);
-    config.net = "input 3x3x1\na: conv 2 1x1\nconv 3 1x1\nconcat a\nlinear 2\nsoftmax\n";
-    config.batch = 2;
-    struct gyre_net *net = eng_open(&config);
+    struct gyre_net *net = eng_open_two("input 3x3x1\na: conv 2 1x1\nconv 3 1x1\nconcat a\nlinear 2\nsoftmax\n");
     if (!net)
         return;
     x[1] = x[11] = NAN;

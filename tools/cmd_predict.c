@@ -30,11 +30,12 @@ struct predict_job {
     int32_t resize;
     uint8_t *pixels;
     float *values;  /* the same from 0 to 1, for a net of float images; else NULL */
-    float *scores;  /* [classes]; the chosen ones become negative */
+    float *scores;  /* [classes]; those that were shown become -1e30 */
 };
 
 /* ---- output ---- */
 
+/* The class with the highest score, which is lowered so that the next call gives the next one. */
 static int32_t take_best(float *scores, int32_t classes, float *score)
 {
     int32_t best = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* update.c: updates of all parameters. Spans are cut into pieces; a piece is a tile. Norms are
  * summed a piece at a time in double, then joined in their order. LAMB's step is made twice: for
- * its norm, and to be taken. The arithmetic is the references'. */
+ * its norm, and to be taken. The arithmetic is the reference's (ref_optim.c). */
 #include "kernels/cpu/update.h"
 
-#define UPDATE_PIECE 16384
+#define UPDATE_PIECE 16384 /* floats; sums are joined by pieces, so their bits depend on it */
 #define UPDATE_DOT 4096 /* floats summed in one call of dot, of LAMB's step at a time */
 
 struct update_job {
